@@ -1,0 +1,62 @@
+"""How transformers represent numbers and compute with them.
+
+Names are imported when they are first used, so that `import mechnum` loads neither torch nor
+TransformerLens.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mechnum import helix, models, patching, report, tasks, training
+    from mechnum.circuits.trace import trace
+    from mechnum.helix import Helix
+    from mechnum.models import Model, load, wrap
+    from mechnum.patching import effects
+
+from mechnum.errors import MechnumError
+
+__version__ = "0.1.0"
+
+_SUBPACKAGES = frozenset({"helix", "models", "patching", "report", "tasks", "training"})
+_MODULE_OF = {
+    "Helix": "mechnum.helix",
+    "Model": "mechnum.models",
+    "effects": "mechnum.patching",
+    "load": "mechnum.models",
+    "trace": "mechnum.circuits.trace",
+    "wrap": "mechnum.models",
+}
+
+__all__ = [
+    "Helix",
+    "MechnumError",
+    "Model",
+    "__version__",
+    "effects",
+    "helix",
+    "load",
+    "models",
+    "patching",
+    "report",
+    "tasks",
+    "trace",
+    "training",
+    "wrap",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return import_module(f"mechnum.{name}")
+    if name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'mechnum' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Loading, wrapping and running models; the only room that knows TransformerLens."""

@@ -1,0 +1,247 @@
+"""Finds a model by name, folder or file, and wraps it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mechnum.errors import MechnumError
+from mechnum.models.model import Model
+from mechnum.models.net_file import NET_FILE, load_net
+from mechnum.models.spec import spec_from_hf
+from mechnum.models.wrap import wrap
+
+CARD_FILE = "card.json"
+SMOLLM2 = "smollm2"
+
+
+def bundled() -> dict[str, Path]:
+    """The models that come with the package: name → folder."""
+    root = Path(str(resources.files("mechnum.models") / "bundled"))
+    return {card.parent.name: card.parent for card in sorted(root.glob(f"*/{CARD_FILE}"))}
+
+
+def load(name: str | Path, device: str | None = None, dtype: str | None = None) -> Model:
+    """Load a model and verify its canonical decoder against it.
+
+    Args:
+        name: a bundled model (`mechnum models` lists them), `smollm2`, a local folder in Hugging
+            Face's format, a GGUF file, a `net.toml`, or a Hugging Face id.
+        device: as torch names it; the CPU by default.
+        dtype: "float32" (default), "bfloat16", "float16" or "float64".
+
+    Raises:
+        MechnumError: where there is no such model, device or precision, where the files are
+            damaged, and where the architecture is not supported.
+    """
+    place, precision = _device(device), _dtype(dtype)
+    name = str(name)
+    folder = bundled().get(name)
+    if folder is not None:
+        model = _load_path(folder, name, place, precision)
+    elif name == SMOLLM2:
+        from mechnum.models.smollm2 import smollm2_folder
+
+        model = _load_path(smollm2_folder(), name, place, precision)
+    elif Path(name).exists():
+        model = _load_path(Path(name), name, place, precision)
+    elif _looks_like_path(name):
+        raise MechnumError(f"there is no file or folder {name}: correct the path")
+    else:
+        model = _load_hub(name, place, precision)
+    return model
+
+
+def _load_path(path: Path, name: str, device: torch.device, dtype: torch.dtype) -> Model:
+    if path.is_dir():
+        if (path / NET_FILE).is_file():
+            return _load_native(path / NET_FILE, name, device, dtype)
+        if not (path / "config.json").is_file():
+            raise MechnumError(
+                f"folder {path} has neither config.json nor {NET_FILE}: give a model's folder"
+            )
+        if not any(path.glob("*.safetensors")):
+            raise MechnumError(
+                f"folder {path} has no weights in safetensors files: save the model with "
+                "save_pretrained (other formats are not read, since they can run code)"
+            )
+        return _load_folder(path, name, device, dtype)
+    if path.suffix == ".toml":
+        return _load_native(path, name, device, dtype)
+    if path.suffix == ".gguf":
+        from mechnum.models.gguf import gguf_folder
+
+        return _load_folder(gguf_folder(path), name, device, dtype)
+    raise MechnumError(f"{path} is not a model: give a folder, a .gguf file or a net's .toml file")
+
+
+def _load_hub(name: str, device: torch.device, dtype: torch.dtype) -> Model:
+    """A Hugging Face id: from the local cache where it is whole, else from the hub."""
+    with _quiet_transformers():
+        try:
+            return _load_hf(name, name, device, dtype, local_files_only=True)
+        except OSError:
+            _reach_hub(name)
+        try:
+            return _load_hf(name, name, device, dtype)
+        except OSError as error:
+            raise MechnumError(
+                f"model {name!r} could not be read from the hub ({_first_line(error)}): "
+                "mechnum reads safetensors only, so give an id or folder that has them"
+            ) from None
+
+
+def _load_folder(folder: Path, name: str, device: torch.device, dtype: torch.dtype) -> Model:
+    from safetensors import SafetensorError
+
+    try:
+        with _quiet_transformers():
+            return _load_hf(str(folder), name, device, dtype, local_files_only=True)
+    except SafetensorError as error:
+        raise MechnumError(
+            f"the weights in {folder} are damaged ({_first_line(error)}): get them again"
+        ) from None
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise MechnumError(
+            f"{folder} cannot be read as a Hugging Face model ({_first_line(error)}): "
+            "check the folder"
+        ) from None
+
+
+def _load_hf(
+    source: str, name: str, device: torch.device, dtype: torch.dtype, **where: bool
+) -> Model:
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    config = AutoConfig.from_pretrained(source, **where)
+    # An unsupported architecture is refused before its weights are read.
+    spec_from_hf(config)
+    model, report = AutoModelForCausalLM.from_pretrained(
+        source,
+        config=config,
+        dtype=dtype,
+        use_safetensors=True,
+        output_loading_info=True,
+        **where,
+    )
+    tokenizer = AutoTokenizer.from_pretrained(source, **where) if _has_tokenizer(source) else None
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise MechnumError(
+            f"{name} lacks {len(missing)} weights (first: {missing[0]}): get the model again"
+        )
+    card = _card(Path(source))
+    return wrap(
+        model.to(device).eval(),
+        tokenizer,
+        name,
+        template=card.get("template"),
+        default_task=card.get("task"),
+    )
+
+
+def _has_tokenizer(source: str) -> bool:
+    """A local folder may hold weights alone; the hub is asked."""
+    folder = Path(source)
+    names = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
+    return not folder.is_dir() or any((folder / name).is_file() for name in names)
+
+
+def _reach_hub(name: str) -> None:
+    """Refuse in one line, and at once, what the hub does not have or cannot be asked for.
+
+    transformers itself would try again for half a minute, and print each try.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
+
+    known = ", ".join([*bundled(), SMOLLM2])
+    try:
+        HfApi().model_info(name, timeout=10)
+    except GatedRepoError:
+        raise MechnumError(
+            f"model {name!r} needs its licence accepted: do so on its page, then `hf auth login`"
+        ) from None
+    except (RepositoryNotFoundError, HFValidationError):
+        raise MechnumError(
+            f"there is no model {name!r}: use a Hugging Face id, a path, or one of {known}"
+        ) from None
+    except Exception:  # the hub's HTTP library, and with it the errors, differs by version
+        raise MechnumError(
+            f"model {name!r} is not on this machine and the hub cannot be reached: check the name "
+            f"(without a network there are {known}, folders and files) and the network"
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _load_native(path: Path, name: str, device: torch.device, dtype: torch.dtype) -> Model:
+    from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+
+    from mechnum.models.native import bridge_config
+
+    net, file = load_net(path)
+    bridge = build_bridge_from_module(
+        net.to(device, dtype),
+        "TransformerLensNative",
+        tl_config=bridge_config(file.net),
+        model_name=name,
+    )
+    return wrap(bridge, name=name, default_task=None if file.task is None else file.task.text)
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    card = folder / CARD_FILE
+    return json.loads(card.read_text()) if card.is_file() else {}
+
+
+def _looks_like_path(name: str) -> bool:
+    return name.startswith((".", "~", os.sep)) or name.endswith((".gguf", ".toml"))
+
+
+def _device(name: str | None) -> torch.device:
+    try:
+        device = torch.device(name or "cpu")
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        raise MechnumError(
+            f"device {name!r} is not there: use 'cpu', or install a torch build that reaches it"
+        ) from None
+    return device
+
+
+def _dtype(name: str | None) -> torch.dtype:
+    names = {
+        "float32": torch.float32,
+        "bfloat16": torch.bfloat16,
+        "float16": torch.float16,
+        "float64": torch.float64,
+    }
+    if (name or "float32") not in names:
+        raise MechnumError(f"dtype {name!r} is not supported: use one of {', '.join(names)}")
+    return names[name or "float32"]
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """No bars and no advice from transformers; its settings come back afterwards."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,26 @@
+"""How much is computed at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mechnum.errors import MechnumError
+
+# Bytes of activations that one batch may take; small enough to stay in a CPU's reach, large
+# enough that matrix products run at full speed.
+DEFAULT_BUDGET = 256 * 2**20
+
+
+def batches(n_rows: int, bytes_per_row: int, budget: int = DEFAULT_BUDGET) -> Iterator[slice]:
+    """Slices over `n_rows` whose activations fit `budget` bytes; at least one row each.
+
+    Raises:
+        MechnumError: where one row alone takes more than 16 times the budget.
+    """
+    if bytes_per_row > 16 * budget:
+        raise MechnumError(
+            f"one prompt needs {bytes_per_row / 2**30:.1f} GiB of activations: use shorter prompts"
+        )
+    size = max(1, budget // max(bytes_per_row, 1))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))

@@ -1,0 +1,131 @@
+"""Is the canonical decoder the wrapped model? Measured at load, and in full by `mechnum verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from mechnum.errors import MechnumError
+from mechnum.models.decoder import Decoder
+from mechnum.models.run import run
+from mechnum.models.undisturbed import undisturbed
+
+# Largest logit difference that may pass, in units of the logits' standard deviation (at least 1):
+# rounding alone stays far below, another rotary pairing or a forgotten bias far above.
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.15, torch.float16: 0.03}
+_PROBE_PROMPTS, _PROBE_TOKENS = 2, 32
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How far the decoder is from the wrapped model on seeded random tokens.
+
+    Attributes:
+        logit_difference: largest |decoder − wrapped| over prompts, positions and vocabulary.
+        tolerance: what it was allowed to be.
+        additivity: largest |embed + Σ attention + Σ MLP − last residual|, relative to the largest
+            entry of the last residual; attention as the sum of its heads and its bias.
+    """
+
+    logit_difference: float
+    tolerance: float
+    additivity: float
+
+
+def verify(
+    decoder: Decoder, wrapped: nn.Module, forward: Callable[[Tensor], Tensor], name: str
+) -> Verification:
+    """Compare the decoder with `forward` of the wrapped model.
+
+    Raises:
+        MechnumError: past the tolerance, and where weights or logits are not finite.
+    """
+    tokens = probe_tokens(decoder)
+    with undisturbed(wrapped):
+        expected = forward(tokens).float()
+        got = decoder(tokens).float()
+    if not bool(expected.isfinite().all()):
+        raise MechnumError(f"{name} gives logits that are not finite: its weights are damaged")
+    difference = float((got - expected).abs().max())
+    tolerance = _TOLERANCE[decoder.dtype] * max(1.0, float(expected.std()))
+    if not difference <= tolerance:
+        raise MechnumError(
+            f"the decoder's logits differ from {name}'s by {difference:.2g} (allowed "
+            f"{tolerance:.2g}): the model has a part that mechnum does not know, so it is refused"
+        )
+    return Verification(difference, tolerance, additivity(decoder, tokens))
+
+
+def probe_tokens(decoder: Decoder) -> Int[Tensor, "prompt pos"]:
+    """Seeded random tokens, as many as the context takes and at most 32 a prompt."""
+    length = min(decoder.spec.n_ctx, _PROBE_TOKENS)
+    generator = np.random.default_rng(np.random.SeedSequence(0))
+    drawn = generator.integers(0, decoder.spec.d_vocab, size=(_PROBE_PROMPTS, length))
+    return torch.from_numpy(drawn).to(decoder.device)
+
+
+def additivity(decoder: Decoder, tokens: Int[Tensor, "prompt pos"]) -> float:
+    """What is left of the last residual when every write is taken away, each counted once."""
+    states = run(decoder, tokens, keep=("z", "mlp_out"))
+    with torch.no_grad():
+        rest = states.last.float() - decoder.embed(tokens).squeeze(0).float()
+        for layer in range(decoder.spec.n_layers):
+            attn = decoder.weights.blocks[layer].attn
+            for head in range(decoder.spec.n_heads):
+                rest -= states["z", layer][:, :, head].float() @ attn.W_O[head].float()
+            if attn.b_O is not None:
+                rest -= attn.b_O.float()
+            rest -= states["mlp_out", layer].float()
+        return float(rest.abs().max() / states.last.abs().max().clamp_min(1e-30))
+
+
+@dataclass(frozen=True)
+class HookWrite:
+    """What became of a large write to one hook point.
+
+    Attributes:
+        outcome: "discarded" writes leave the logits bit-same; hooks that "never fire" were
+            registered and not called; "refused" ones raised.
+        logit_change: largest change of a logit, NaN where nothing was written.
+    """
+
+    name: str
+    outcome: Literal["moves the logits", "discarded", "never fires", "refused"]
+    logit_change: float
+
+
+def try_hooks(decoder: Decoder, tl: Any) -> list[HookWrite]:
+    """Write to each hook point of `tl` in turn and look whether the logits move.
+
+    The writes go through the model's own hook points and are taken out again.
+    """
+    tokens = probe_tokens(decoder)
+    with undisturbed(tl):
+        plain = tl(tokens).float()
+        return [_try_hook(tl, name, tokens, plain) for name in tl.hook_dict]
+
+
+def _try_hook(tl: Any, name: str, tokens: Tensor, plain: Tensor) -> HookWrite:
+    fired: list[str] = []
+
+    def write(value: Any, hook: Any) -> Any:
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            return value
+        fired.append(name)
+        return value * 3 + 1
+
+    try:
+        logits = tl.run_with_hooks(tokens, fwd_hooks=[(name, write)]).float()
+    except (RuntimeError, ValueError, NotImplementedError, KeyError, TypeError):
+        return HookWrite(name, "refused", float("nan"))
+    if not fired:
+        return HookWrite(name, "never fires", float("nan"))
+    # A write that makes logits infinite or NaN has moved them.
+    change = float((logits - plain).abs().nan_to_num(float("inf")).max())
+    return HookWrite(name, "moves the logits" if change > 0 else "discarded", change)
