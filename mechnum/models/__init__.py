@@ -1,1 +1,19 @@
 """Loading, wrapping and running models; the only room that knows TransformerLens."""
+
+from mechnum.models.load import bundled, load
+from mechnum.models.model import Model
+from mechnum.models.run import Run, run
+from mechnum.models.verify import HookWrite, Verification, try_hooks
+from mechnum.models.wrap import wrap
+
+__all__ = [
+    "HookWrite",
+    "Model",
+    "Run",
+    "Verification",
+    "bundled",
+    "load",
+    "run",
+    "try_hooks",
+    "wrap",
+]

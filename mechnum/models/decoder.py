@@ -153,9 +153,7 @@ class Decoder:
         out = z.flatten(-2) @ attn.W_O.flatten(0, 1)
         return out if attn.b_O is None else out + attn.b_O
 
-    def mlp(
-        self, layer: int, resid: Float[Tensor, "stack prompt pos d_model"]
-    ) -> MlpStates | None:
+    def mlp(self, layer: int, resid: Float[Tensor, "stack prompt pos d_model"]) -> MlpStates | None:
         """The MLP of `layer`; None where the net has no MLPs.
 
         Args:
@@ -173,9 +171,20 @@ class Decoder:
             hidden = activation(_affine(normed, block.mlp.W_gate, block.mlp.b_gate)) * hidden
         return MlpStates(hidden, _affine(hidden, block.mlp.W_out, block.mlp.b_out))
 
-    def final_norm(self, resid: Float[Tensor, "*stack d_model"]) -> Float[Tensor, "*stack d_model"]:
-        """What the unembedding reads, in float32 at least."""
-        return normalise(resid, self.weights.ln_final, self.spec.final_norm, self.spec.norm_eps)
+    def final_norm(
+        self,
+        resid: Float[Tensor, "*stack d_model"],
+        scale: Float[Tensor, "*#stack 1"] | None = None,
+    ) -> Float[Tensor, "*stack d_model"]:
+        """What the unembedding reads, in float32 at least; `scale` freezes the division."""
+        spec = self.spec
+        return normalise(resid, self.weights.ln_final, spec.final_norm, spec.norm_eps, scale)
+
+    def final_scale(self, resid: Float[Tensor, "*stack d_model"]) -> Float[Tensor, "*stack 1"]:
+        """What the final norm multiplies `resid` by (after centring, in LayerNorm); 1 without one."""
+        return norm_scale(
+            _centred(resid, self.spec.final_norm), self.spec.final_norm, self.spec.norm_eps
+        )
 
     def logits(
         self,
@@ -222,18 +231,38 @@ class Decoder:
 
 
 def normalise(
-    x: Float[Tensor, "*stack d_model"], weights: NormWeights, kind: Norm | None, eps: float
+    x: Float[Tensor, "*stack d_model"],
+    weights: NormWeights,
+    kind: Norm | None,
+    eps: float,
+    scale: Float[Tensor, "*#stack 1"] | None = None,
 ) -> Float[Tensor, "*stack d_model"]:
-    """LayerNorm or RMSNorm in float32 at least; `kind=None` gives the input in that precision."""
-    x = _at_least_float32(x)
+    """LayerNorm or RMSNorm in float32 at least; `kind=None` gives the input in that precision.
+
+    Args:
+        scale: multiplies the (centred) input in place of its own norm's scale.
+    """
+    x = _centred(x, kind)
     if kind is None:
         return x
-    if kind == "layer":
-        x = x - x.mean(-1, keepdim=True)
-    x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+    x = x * (norm_scale(x, kind, eps) if scale is None else scale)
     if weights.w is not None:
         x = x * weights.w.to(x.dtype)
     return x if weights.b is None else x + weights.b.to(x.dtype)
+
+
+def norm_scale(
+    centred: Float[Tensor, "*stack d_model"], kind: Norm | None, eps: float
+) -> Float[Tensor, "*stack 1"]:
+    """One over the root of the mean square."""
+    if kind is None:
+        return torch.ones_like(centred[..., :1])
+    return torch.rsqrt(centred.square().mean(-1, keepdim=True) + eps)
+
+
+def _centred(x: Tensor, kind: Norm | None) -> Tensor:
+    x = _at_least_float32(x)
+    return x - x.mean(-1, keepdim=True) if kind == "layer" else x
 
 
 def _at_least_float32(x: Tensor) -> Tensor:

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mechnum.errors import MechnumError
+from mechnum.models.spec import ModelSpec
 
 # Bytes of activations that one batch may take; small enough to stay in a CPU's reach, large
 # enough that matrix products run at full speed.
 DEFAULT_BUDGET = 256 * 2**20
+
+
+def block_bytes(spec: ModelSpec, n_positions: int, n_keys: int) -> int:
+    """About what one block holds at a time for one prompt, in bytes of float32."""
+    residuals = 6 * spec.d_model
+    heads = spec.n_heads * (4 * spec.d_head + 3 * n_keys)
+    return 4 * n_positions * (residuals + heads + 3 * spec.d_mlp)
 
 
 def batches(n_rows: int, bytes_per_row: int, budget: int = DEFAULT_BUDGET) -> Iterator[slice]:

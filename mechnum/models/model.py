@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mechnum.models.decoder import Decoder
-from mechnum.models.memory import batches
+from mechnum.models.memory import batches, block_bytes
 from mechnum.models.run import Run, StateName, check_tokens, run
 from mechnum.models.spec import ModelSpec
 from mechnum.models.verify import Verification
@@ -77,9 +77,11 @@ class Model:
             digest.update(sample.float().cpu().numpy().tobytes())
         return digest.hexdigest()[:16]
 
-    def run(self, tokens: Int[Tensor, "prompt pos"], keep: Iterable[StateName] = ()) -> Run:
+    def run(
+        self, tokens: Int[Tensor, "prompt pos"], keep: Iterable[StateName] = (), start: int = 0
+    ) -> Run:
         """Run prompts of equal length and keep the named states (see `mechnum.models.run.Run`)."""
-        return run(self.decoder, tokens, keep)
+        return run(self.decoder, tokens, keep, start)
 
     @torch.no_grad()
     def logits(
@@ -95,20 +97,15 @@ class Model:
         check_tokens(self.decoder, tokens)
         tokens = tokens.to(self.device)
         parts = []
-        for rows in batches(len(tokens), self.activation_bytes(tokens.shape[1])):
+        n_positions = tokens.shape[1]
+        row_bytes = block_bytes(self.spec, n_positions, n_positions) + 4 * self.spec.d_vocab_out
+        for rows in batches(len(tokens), row_bytes):
             resid = self.decoder.embed(tokens[rows])
             for layer in range(self.spec.n_layers):
                 resid = self.decoder.block(layer, resid)
             last = resid[0, :, -1]
             parts.append(self.decoder.logits(last, token_ids).cpu())
         return torch.cat(parts)
-
-    def activation_bytes(self, n_positions: int) -> int:
-        """About what one prompt's forward holds at a time."""
-        spec = self.spec
-        wide = 4 * spec.d_model + 3 * spec.d_mlp + 3 * spec.n_heads * spec.d_head
-        attention = 2 * spec.n_heads * n_positions
-        return 4 * n_positions * (wide + attention) + 4 * spec.d_vocab_out
 
 
 def sharing_copy(model: torch.nn.Module) -> torch.nn.Module:

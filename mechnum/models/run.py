@@ -34,15 +34,17 @@ class Run:
 
     Attributes:
         tokens: the prompts.
+        start: first position of the kept states; `k`, `v` and `pattern` keep all keys.
         states: one tensor a layer for each name, first axis prompt.
             `resid_pre`, `resid_mid` (sequential blocks only), `resid_post`, `attn_out`, `mlp_out`:
             [prompt, pos, d_model]; `q`, `z`: [prompt, pos, head, d_head]; `k`, `v`:
             [prompt, pos, kv_head, d_head]; `pattern`: [prompt, head, pos, key]; `mlp_hidden`:
             [prompt, pos, d_mlp]. `q` and `k` are after rotation.
-        last: the last residual, before the final norm.
+        last: the last residual, before the final norm, from `start` on.
     """
 
     tokens: Int[Tensor, "prompt pos"]
+    start: int
     states: dict[StateName, list[Tensor]]
     last: Float[Tensor, "prompt pos d_model"]
 
@@ -60,18 +62,21 @@ class Run:
         """One state of all layers."""
         return torch.stack([self[name, layer] for layer in range(len(self.states[name]))])
 
-    def past(self, layer: int, position: int) -> KeysValues | None:
-        """Keys and values of `layer` before `position`; None at the first position."""
-        if position == 0:
+    def past(self, layer: int) -> KeysValues | None:
+        """Keys and values of `layer` before `start`; None where it is the first position."""
+        if self.start == 0:
             return None
-        return KeysValues(self["k", layer][:, :position], self["v", layer][:, :position])
+        return KeysValues(self["k", layer][:, : self.start], self["v", layer][:, : self.start])
 
 
 @torch.no_grad()
 def run(
-    decoder: Decoder, tokens: Int[Tensor, "prompt pos"], keep: Iterable[StateName] = ()
+    decoder: Decoder,
+    tokens: Int[Tensor, "prompt pos"],
+    keep: Iterable[StateName] = (),
+    start: int = 0,
 ) -> Run:
-    """Run prompts of equal length and keep the named states of every layer.
+    """Run prompts of equal length and keep the named states of every layer from `start` on.
 
     Raises:
         MechnumError: on an unknown state, on `resid_mid` of a parallel block (it does not exist
@@ -102,9 +107,15 @@ def run(
         }
         for name in wanted:
             # The next layer's input is this layer's output: only a copy keeps them apart.
-            kept[name].append(computed[name].squeeze(0).clone())
+            kept[name].append(_from(start, name, computed[name].squeeze(0)).clone())
         resid = post
-    return Run(tokens, kept, resid.squeeze(0))
+    return Run(tokens, start, kept, resid[0, :, start:].clone())
+
+
+def _from(start: int, name: StateName, state: Tensor) -> Tensor:
+    if name in ("k", "v"):
+        return state
+    return state[:, :, start:] if name == "pattern" else state[:, start:]
 
 
 def _check(decoder: Decoder, tokens: Tensor, wanted: set[StateName]) -> None:

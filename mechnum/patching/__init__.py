@@ -1,0 +1,5 @@
+"""Interventions and their effects."""
+
+from mechnum.patching.effects import effects
+
+__all__ = ["effects"]

@@ -1,0 +1,43 @@
+"""Where a result comes from, as netCDF-safe attributes."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import PackageNotFoundError, version
+
+from mechnum.models.model import Model
+from mechnum.patching.metrics import WARNINGS, MetricName
+from mechnum.tasks.pairs import Pairs
+
+_PACKAGES = ("mechnum", "torch", "transformer-lens", "transformers", "numpy")
+
+
+def attributes(model: Model, pairs: Pairs, metric: MetricName) -> dict[str, str | int | float]:
+    """Model, prompts, metric and versions of a result."""
+    said: dict[str, str | int | float] = {
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "logit_difference": model.verification.logit_difference,
+        "task": pairs.task,
+        "pairs_fingerprint": pairs.fingerprint,
+        "n_pairs": len(pairs),
+        "vary": pairs.vary,
+        "seed": -1 if pairs.seed is None else pairs.seed,
+        "metric": metric,
+        "versions": json.dumps(versions()),
+    }
+    if metric in WARNINGS:
+        said["warning"] = WARNINGS[metric]
+    return said
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the numbers were computed with."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,77 @@
+"""Overwriting the residual stream itself with values of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mechnum.errors import MechnumError
+from mechnum.models.model import Model
+from mechnum.models.run import run
+from mechnum.patching.effects import Direction, pair_batches
+from mechnum.patching.metrics import MetricName, metric
+from mechnum.patching.propagate import Injection, propagate, states_for
+from mechnum.progress import track
+from mechnum.tasks.pairs import Pairs
+
+
+def patch_residual(
+    model: Model,
+    pairs: Pairs,
+    values: Float[Tensor, "layer method pair d_model"],
+    layers: Sequence[int],
+    position: str | int = "end",
+    metric_name: MetricName = "logit_diff",
+    direction: Direction = "denoise",
+) -> Float[np.ndarray, "layer method pair"]:
+    """Effect of overwriting the state after each layer at one position.
+
+    The base run is run once for all layers and values; from the overwritten state on, everything
+    is recomputed (Kantamneni & Tegmark 2025, section 4: h_l after layer l).
+
+    Args:
+        values: what is put in the place of `resid_post`, in the order of the pairs' `index`.
+        layers: the layer of each entry of the first axis.
+        direction: "denoise" overwrites in the corrupt run, "noise" in the clean one.
+
+    Returns:
+        Metric after overwriting minus metric of the base run, float64.
+
+    Raises:
+        MechnumError: on values of another shape, and on layers and positions that do not exist.
+    """
+    expected = (len(layers), values.shape[1], len(pairs), model.spec.d_model)
+    if values.shape != expected:
+        raise MechnumError(
+            f"values of shape {tuple(values.shape)} do not fit {expected}: "
+            "give them as [layer, method, pair, d_model]"
+        )
+    outside = [layer for layer in layers if not 0 <= layer < model.spec.n_layers]
+    if outside:
+        raise MechnumError(
+            f"layer {outside[0]} does not exist: {model.name} has layers 0 to "
+            f"{model.spec.n_layers - 1}"
+        )
+    pairs.check_fits(model)
+    decoder = model.decoder
+    scores = np.full(expected[:3], np.nan)
+    parts = list(pair_batches(model, pairs, position, direction, n_nodes=values.shape[1]))
+    for batch in track(parts, "overwriting states"):
+        base = run(decoder, batch.base, states_for(decoder), start=batch.position)
+        score = metric(decoder, metric_name, batch.answers, batch.corrupt_answers)
+        patches = []
+        for layer, own in zip(layers, values, strict=True):
+            wanted = own[:, batch.index].to(decoder.device)
+            state = base["resid_post", layer]
+            delta = torch.zeros(len(wanted), *state.shape, dtype=wanted.dtype, device=wanted.device)
+            delta[:, :, 0] = wanted - state[:, 0].to(wanted.dtype)
+            patches.append(Injection(layer, "resid_post", delta))
+        before = score(decoder.final_norm(base.last[:, -1]))
+        for place, end in enumerate(propagate(decoder, base, patches)):
+            after = score(decoder.final_norm(end))
+            scores[place][:, batch.index.numpy()] = (after - before).double().cpu().numpy()
+    return scores
