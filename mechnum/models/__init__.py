@@ -1,5 +1,7 @@
 """Loading, wrapping and running models; the only room that knows TransformerLens."""
 
+from __future__ import annotations
+
 from mechnum.models.load import bundled, load
 from mechnum.models.model import Model
 from mechnum.models.run import Run, run

@@ -1,10 +1,10 @@
 """The canonical decoder: one plain-torch forward for every supported architecture.
 
-It is driven by a `ModelSpec` and reads the wrapped model's weights by reference. Its layers can be
-entered anywhere: at any layer, at any position (with the keys and values of earlier positions given),
-and with a stack of patched residual streams that share those earlier positions. Hook points cannot
-do this work: on GPT-J edits of the pattern are discarded, grouped-query models are refused, and a
-restart in the middle of the model saves nothing.
+It is driven by a `ModelSpec` and reads the wrapped model's weights by reference. It can be entered
+anywhere: at any layer, at any position (with the keys and values of earlier ones given), and with a
+stack of patched residual streams that share those earlier positions. Hook points cannot do this
+work: on GPT-J edits of the pattern are discarded, grouped-query models are refused, and a restart
+in the middle of the model saves nothing.
 
 Shapes: residual streams are [stack, prompt, pos, d_model]. A plain run has a stack of 1.
 """
@@ -52,7 +52,7 @@ class AttentionStates(NamedTuple):
 
 
 class MlpStates(NamedTuple):
-    """What one MLP computes; `hidden` is what its output matrix reads (gated where there is a gate)."""
+    """What one MLP computes; `hidden` is what its output matrix reads, after any gate."""
 
     hidden: Float[Tensor, "stack prompt pos d_mlp"]
     out: Float[Tensor, "stack prompt pos d_model"]
@@ -181,10 +181,9 @@ class Decoder:
         return normalise(resid, self.weights.ln_final, spec.final_norm, spec.norm_eps, scale)
 
     def final_scale(self, resid: Float[Tensor, "*stack d_model"]) -> Float[Tensor, "*stack 1"]:
-        """What the final norm multiplies `resid` by (after centring, in LayerNorm); 1 without one."""
-        return norm_scale(
-            _centred(resid, self.spec.final_norm), self.spec.final_norm, self.spec.norm_eps
-        )
+        """What the final norm multiplies the (centred) residual by; 1 without a norm."""
+        kind = self.spec.final_norm
+        return norm_scale(_centred(resid, kind), kind, self.spec.norm_eps)
 
     def logits(
         self,

@@ -140,7 +140,9 @@ def _canonical(stored: dict[str, Tensor], file: NetFile, net: nn.Module) -> dict
         if in_file not in tensors:
             continue
         tensor = tensors.pop(in_file)
-        tensors[name] = tensor if source.layout is None else _lay_out(tensor, source.layout, slot.layout, name, file)
+        if source.layout is not None:
+            tensor = _lay_out(tensor, source.layout, slot.layout, name, file)
+        tensors[name] = tensor
     return tensors
 
 

@@ -48,7 +48,8 @@ def _attention(attn: Any, spec: ModelSpec) -> AttentionWeights:
         return _get(attn, name) if grouped is None else grouped
 
     W_K, W_V = per_group("W_K"), per_group("W_V")
-    assert W_K is not None and W_V is not None
+    assert W_K is not None
+    assert W_V is not None
     return AttentionWeights(
         W_Q=attn.W_Q.detach(),
         W_K=W_K,

@@ -81,7 +81,7 @@ def _hf_decoder(model: Any) -> Decoder:
 
 
 def _tl_decoder(model: Any) -> Decoder:
-    """Bridges around transformers models have the exact configuration; other nets TransformerLens'."""
+    """Bridges around transformers models keep its configuration, other nets TransformerLens'."""
     hf_config = getattr(getattr(model, "original_model", None), "config", None)
     if hf_config is None:
         spec = spec_from_tl(model.cfg)

@@ -19,8 +19,8 @@ from mechnum.models.model import Model
 from mechnum.models.run import Run, StateName, run
 from mechnum.patching.direct import NormHandling, direct_effect
 from mechnum.patching.metrics import Metric, MetricName, metric
-from mechnum.patching.provenance import attributes
 from mechnum.patching.propagate import propagate, states_for
+from mechnum.patching.provenance import attributes
 from mechnum.patching.writes import NodeKind, injection, state_of, write_difference
 from mechnum.progress import track
 from mechnum.tasks.pairs import Pairs
