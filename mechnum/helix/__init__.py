@@ -1,0 +1,44 @@
+"""The helix of a number, its rivals, held-out fits and causal scores."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mechnum.helix.basis import HelixBasis, PolynomialBasis
+    from mechnum.helix.controls import PermutedLabels
+    from mechnum.helix.estimators import Circle, Helix, PCAReconstruction, Polynomial
+    from mechnum.helix.heldout import heldout_r2
+    from mechnum.helix.planes import helix_planes
+
+_HOMES = {
+    "Circle": "estimators",
+    "Helix": "estimators",
+    "HelixBasis": "basis",
+    "PCAReconstruction": "estimators",
+    "PermutedLabels": "controls",
+    "Polynomial": "estimators",
+    "PolynomialBasis": "basis",
+    "heldout_r2": "heldout",
+    "helix_planes": "planes",
+}
+
+__all__ = [
+    "Circle",
+    "Helix",
+    "HelixBasis",
+    "PCAReconstruction",
+    "PermutedLabels",
+    "Polynomial",
+    "PolynomialBasis",
+    "heldout_r2",
+    "helix_planes",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, so that importing the package does not import scikit-learn.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
