@@ -1,0 +1,43 @@
+"""The recipes of the bundled models: reproducible training runs, and their export."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mechnum.training.bundle import export
+    from mechnum.training.card import Card
+    from mechnum.training.log import Score, read_log
+    from mechnum.training.loop import train
+    from mechnum.training.recipe import Recipe
+    from mechnum.training.recipes import RECIPES, find_recipe
+
+_HOMES = {
+    "Card": "card",
+    "RECIPES": "recipes",
+    "Recipe": "recipe",
+    "Score": "log",
+    "export": "bundle",
+    "find_recipe": "recipes",
+    "read_log": "log",
+    "train": "loop",
+}
+
+__all__ = [
+    "RECIPES",
+    "Card",
+    "Recipe",
+    "Score",
+    "export",
+    "find_recipe",
+    "read_log",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, so that the command line's help does not wait for torch.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,112 @@
+"""From a finished run to the folder of a bundled model."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from safetensors import safe_open
+
+from mechnum.errors import MechnumError
+from mechnum.models.adders import WEIGHTS_FILE
+from mechnum.training.card import Card, SplitWords
+from mechnum.training.checkpoint import load_state
+from mechnum.training.claim import claim, versions_of_run
+from mechnum.training.data import split
+from mechnum.training.log import LOG_FILE, read_log
+from mechnum.training.loop import evaluate, one_thread
+from mechnum.training.recipe import Recipe
+
+
+RUN_FOLDER = "training"
+
+
+def run_folder(out: Path) -> Path:
+    """Where the run is kept whose model goes into folder `out`.
+
+    Raises:
+        MechnumError: where `out` is there and holds something else.
+    """
+    run = out / RUN_FOLDER
+    if out.exists() and not out.is_dir():
+        raise MechnumError(f"{out} is a file: choose another folder")
+    if out.exists() and not run.is_dir() and any(out.iterdir()):
+        raise MechnumError(f"{out} holds other files: choose a new or an empty folder")
+    return run
+
+
+def export(recipe: Recipe, run: Path, out: Path) -> Card:
+    """Write the trained net of the run in folder `run` as a model folder `out`, with its card.
+
+    The scores on the card are computed from the written folder, so that they include its
+    rounding. The weights' file appears last: a folder without it is not taken for a model.
+
+    Raises:
+        MechnumError: where the run is not finished, or the stored weights give no finite loss.
+    """
+    claim(run, recipe)
+    state = load_state(run)
+    if state is None or state.step != recipe.steps:
+        done = state.step if state else 0
+        raise MechnumError(
+            f"the run in {run} has done {done} of {recipe.steps} steps: "
+            f"finish it with `mechnum train {recipe.name}`"
+        )
+    net = recipe.net.build(recipe.seed)
+    net.load_state_dict(state.weights)
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out, prefix=".unfinished-") as made:
+        folder = Path(made)
+        recipe.net.save(net, recipe.task, folder)
+        card = _card(recipe, run, folder)
+        card.write(folder)
+        shutil.copyfile(run / LOG_FILE, folder / LOG_FILE)
+        for file in sorted(folder.iterdir(), key=lambda file: file.name == WEIGHTS_FILE):
+            os.replace(file, out / file.name)
+    return card
+
+
+def _card(recipe: Recipe, run: Path, folder: Path) -> Card:
+    data = recipe.data()
+    parts = split(data, recipe.train_fraction, recipe.seed)
+    stored = recipe.net.load(folder)
+    last = read_log(run)[-1]
+    with one_thread():
+        score = evaluate(stored, data, parts, recipe.steps, last.seconds)
+    if not math.isfinite(score.train_loss + score.heldout_loss):
+        raise MechnumError(
+            f"the stored weights of {recipe.name} give a loss that is not a number: "
+            "train it with more weight decay"
+        )
+    scores = {key: value for key, value in asdict(score).items() if key != "step"}
+    return Card(
+        name=recipe.name,
+        about=recipe.about,
+        good_for=recipe.good_for,
+        not_for=recipe.not_for,
+        command=f"mechnum train {recipe.name}",
+        task=recipe.task,
+        seed=recipe.seed,
+        split=SplitWords(
+            drawn=f"{recipe.train_fraction:.0%} of the {data.group_name} are trained on, drawn by "
+            f"NumPy's default generator from SeedSequence({recipe.seed}).",
+            train=len(parts.train),
+            heldout=len(parts.heldout),
+        ),
+        **scores,
+        steps=recipe.steps,
+        parameters=sum(parameter.numel() for parameter in stored.parameters()),
+        dtype=_dtype(folder / WEIGHTS_FILE),
+        recipe=recipe.settings(),
+        versions=versions_of_run(run),
+    )
+
+
+def _dtype(path: Path) -> str:
+    with safe_open(path, framework="pt") as file:
+        names = {str(file.get_tensor(name).dtype) for name in file.keys()}  # noqa: SIM118
+    return ", ".join(sorted(name.removeprefix("torch.") for name in names))

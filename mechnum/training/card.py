@@ -1,0 +1,92 @@
+"""The model card: where a bundled model comes from and how good it is."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+CARD_FILE = "card.json"
+README_FILE = "README.md"
+
+
+@dataclass(frozen=True)
+class SplitWords:
+    """How the prompts were divided.
+
+    Attributes:
+        drawn: in words, enough to draw it again.
+        train, heldout: numbers of prompts.
+    """
+
+    drawn: str
+    train: int
+    heldout: int
+
+
+@dataclass(frozen=True)
+class Card:
+    """What `card.json` holds; losses in nats, scores of the weights as they are stored.
+
+    Attributes:
+        command: makes the model again.
+        task: as `mechnum.tasks.parse` reads it.
+        seconds: of training, on one thread.
+        dtype: of the stored weights.
+        versions: of the packages that it was trained with.
+    """
+
+    name: str
+    about: str
+    good_for: str
+    not_for: str
+    command: str
+    task: str
+    seed: int
+    split: SplitWords
+    heldout_accuracy: float
+    train_accuracy: float
+    heldout_loss: float
+    train_loss: float
+    steps: int
+    seconds: float
+    parameters: int
+    dtype: str
+    recipe: dict[str, Any]
+    versions: dict[str, str]
+
+    def write(self, folder: Path) -> None:
+        """Write `card.json` and the same in words as `README.md`."""
+        (folder / CARD_FILE).write_text(json.dumps(asdict(self), indent=1) + "\n")
+        (folder / README_FILE).write_text(self._in_words())
+
+    def _in_words(self) -> str:
+        rows = {
+            "Task": f"`{self.task}`",
+            "Held-out accuracy": f"{self.heldout_accuracy:.2%} (loss {self.heldout_loss:.3g})",
+            "Training accuracy": f"{self.train_accuracy:.2%} (loss {self.train_loss:.3g})",
+            "Prompts": f"{self.split.train} to train on, {self.split.heldout} held out",
+            "Parameters": f"{self.parameters:,} in {self.dtype}",
+            "Training": f"{self.steps:,} steps, {self.seconds / 60:.0f} minutes on one thread",
+            "Seed": str(self.seed),
+            "Trained with": ", ".join(f"{name} {v}" for name, v in self.versions.items()),
+        }
+        table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+        settings = "\n".join(f"{n} = {json.dumps(v)}" for n, v in self.recipe.items())
+        return (
+            f"# {self.name}\n\n{_wrapped(self.about)}\n\n| | |\n|---|---|\n{table}\n\n"
+            f"Losses are cross-entropies in nats, and all scores are those of the weights as they "
+            f"are\nstored here. `log.jsonl` has the scores during training.\n\n"
+            f"{_wrapped('**Split.** ' + self.split.drawn)}\n\n"
+            f"{_wrapped('**Good for.** ' + self.good_for)}\n\n"
+            f"{_wrapped('**Not for.** ' + self.not_for)}\n\n"
+            f"## Make it again\n\n```\n{self.command}\n```\n\n"
+            f"On one thread and with the same versions the weights come out the same.\n\n"
+            f"```\n{settings}\n```\n"
+        )
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, width=98, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,78 @@
+"""Training sets: token rows, answers, and the split that is written down beside the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from mechnum.errors import MechnumError
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """All prompts of a task as token ids.
+
+    Attributes:
+        tokens: one prompt a row.
+        answers: token id that follows the last position.
+        group: rows of one group stay on the same side of a split, so that `3+5=`
+            in training does not give `5+3=` away.
+        group_name: what a group is, in the plural, for the model card.
+    """
+
+    tokens: Int[Tensor, "prompt pos"]
+    answers: Int[Tensor, " prompt"]
+    group: Int[Tensor, " prompt"]
+    group_name: str
+
+
+class Split(NamedTuple):
+    """Row indices of the two parts of a dataset."""
+
+    train: Int[Tensor, " train"]
+    heldout: Int[Tensor, " heldout"]
+
+
+def modular_addition(p: int) -> Dataset:
+    """`a b =` → (a + b) mod p over all p² pairs; the `=` token has id p (Nanda et al. 2023)."""
+    a, b = _operand_grid(p)
+    tokens = torch.stack([a, b, torch.full_like(a, p)], dim=1)
+    # Nanda et al. split ordered pairs, and so does this net that is compared with theirs.
+    return Dataset(tokens, (a + b) % p, torch.arange(len(a)), "ordered pairs (a, b)")
+
+
+def addition(size: int, plus: int, equals: int) -> Dataset:
+    """`a + b =` → a + b for 0 ≤ a, b < size, where number n has token id n."""
+    a, b = _operand_grid(size)
+    tokens = torch.stack([a, torch.full_like(a, plus), b, torch.full_like(a, equals)], dim=1)
+    unordered = torch.minimum(a, b) * size + torch.maximum(a, b)
+    return Dataset(tokens, a + b, unordered, "unordered pairs {a, b}")
+
+
+def split(data: Dataset, train_fraction: float, seed: int) -> Split:
+    """Draw the training and the held-out part, whole groups on one side.
+
+    Raises:
+        MechnumError: where one of the parts would be empty.
+    """
+    groups = torch.unique(data.group)
+    n_train = round(train_fraction * len(groups))
+    if not 0 < n_train < len(groups):
+        raise MechnumError(
+            f"{train_fraction:g} of {len(groups)} {data.group_name} leaves nothing to train on "
+            "or nothing to hold out: choose a share between 0 and 1"
+        )
+    generator = np.random.default_rng(np.random.SeedSequence(seed))
+    shuffled = groups[torch.from_numpy(generator.permutation(len(groups)))]
+    in_train = torch.isin(data.group, shuffled[:n_train])
+    return Split(in_train.nonzero().flatten(), (~in_train).nonzero().flatten())
+
+
+def _operand_grid(size: int) -> tuple[Int[Tensor, " pair"], Int[Tensor, " pair"]]:
+    numbers = torch.arange(size)
+    return numbers.repeat_interleave(size), numbers.repeat(size)
