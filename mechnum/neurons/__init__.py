@@ -1,0 +1,3 @@
+"""Neurons: fits of pre-activations, period maps, heuristics, knock-outs."""
+
+from __future__ import annotations
