@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mechnum.cli import main, trace
+from mechnum.cli.app import app
+from mechnum.errors import MechnumError
+
+COMMANDS = ("trace", "verify", "numbers", "models", "fetch", "train")
+HEAVY = ("torch", "transformer_lens", "transformers", "numpy", "xarray", "plotly", "rich")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs `mechnum` with the arguments; gives exit code, standard output and standard error."""
+
+    def run(*arguments: str) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["mechnum", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return end.value.code, out, err
+
+    return run
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Makes `mechnum trace` raise what it is given, in place of loading a model."""
+
+    def failing(error: BaseException) -> None:
+        def load_model(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(trace, "load_model", load_model)
+
+    return failing
+
+
+def test_help_lists_the_commands(run):
+    code, out, err = run("--help")
+    assert (code, err) == (0, "")
+    for command in COMMANDS:
+        assert f"\n  {command} " in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"Usage: mechnum {command} " in out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["trace", "--help"], ["--version"], ["bogus"]])
+def test_nothing_heavy_is_loaded_before_a_command_runs(arguments):
+    code = f"""
+import sys
+sys.argv = ["mechnum", *{arguments!r}]
+from mechnum.cli import main
+try:
+    main()
+except SystemExit:
+    print("loaded:", *(name for name in {HEAVY!r} if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["bogus"], ["trace", "--bogus"], ["trace", "--pairs", "none"], ["trace", "--pairs", "0"]],
+)
+def test_wrong_usage(run, arguments):
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert "Usage: mechnum" in out + err
+    assert "Traceback" not in err
+
+
+def test_refusal_is_one_line_and_code_2(run, failing, tmp_path):
+    failing(MechnumError("the model is blue: paint it"))
+    code, out, err = run("trace", "--out", str(tmp_path / "new"))
+    assert (code, out, err) == (2, "", "mechnum: the model is blue: paint it\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_line_breaks_in_a_refusal_are_taken_out(run, failing):
+    failing(MechnumError("the file says 'a\nb': mend it"))
+    assert run("trace")[2] == "mechnum: the file says 'a b': mend it\n"
+
+
+def test_system_errors_are_one_line(run, failing):
+    failing(OSError(28, "No space left on device", "/data/report.html"))
+    code, _, err = run("trace")
+    assert code == 2
+    assert err.startswith("mechnum: /data/report.html cannot be read or written (No space left")
+    assert err.count("\n") == 1
+
+
+def test_interrupt(run, failing):
+    failing(KeyboardInterrupt())
+    assert run("trace") == (130, "", "mechnum: interrupted\n")
+
+
+def test_own_bugs_keep_their_traceback(monkeypatch, failing):
+    failing(ZeroDivisionError())
+    monkeypatch.setattr(sys, "argv", ["mechnum", "trace"])
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+@pytest.mark.parametrize("arguments", [["--quiet", "trace"], ["trace", "--quiet"], ["trace", "-q"]])
+def test_quiet_before_and_after_the_command(monkeypatch, run, failing, arguments):
+    seen = []
+    monkeypatch.setattr(trace, "bars", lambda quiet: seen.append(quiet))
+    with pytest.raises(TypeError):  # None is no context manager: the command stops there
+        run(*arguments)
+    assert seen == [True]
+
+
+def test_every_long_command_can_be_quiet():
+    for command in app.registered_commands:
+        if command.name != "models":
+            assert command.callback is not None
+            assert "quiet" in command.callback.__annotations__
+
+
+def test_out_is_checked_before_anything_is_computed(run, failing, tmp_path):
+    failing(AssertionError("the model was loaded"))
+    file = tmp_path / "file"
+    file.touch()
+    for out in (file, file / "below"):
+        code, _, err = run("trace", "--out", str(out))
+        assert (code, err) == (2, f"mechnum: {file} is a file: name a folder with --out\n")
+
+
+def test_out_without_write_permission(run, failing, tmp_path, monkeypatch):
+    failing(AssertionError("the model was loaded"))
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    code, _, err = run("trace", "--out", str(tmp_path / "a" / "b"))
+    assert code == 2
+    assert err == f"mechnum: {tmp_path} cannot be written: name another folder with --out\n"
+
+
+def test_options_of_additions_are_refused_for_other_tasks():
+    with pytest.raises(MechnumError, match=r"--max-sum.*leave them out for modular_addition:7"):
+        trace._task("modular_addition:7", None, 9, 0, "single", 0)
+
+
+def test_fetch_of_an_unknown_model(run):
+    code, _, err = run("fetch", "gpt-9")
+    assert code == 2
+    assert err == "mechnum: 'gpt-9' cannot be fetched: fetch smollm2, or load 'gpt-9' as it is\n"

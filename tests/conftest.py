@@ -1,0 +1,19 @@
+"""Test-wide settings, made before anything of mechnum or transformers is imported."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from jaxtyping import install_import_hook
+
+# Transformers and the hub read these at import: a test that reaches for the network fails at once.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["WANDB_MODE"] = "disabled"
+
+# Every annotated shape and type is checked at each call. The command line has no shapes, and Typer
+# passes it a context that is no typer.Context.
+PARTS = [path.stem for path in (Path(__file__).parents[1] / "mechnum").iterdir()]
+CHECKED = [f"mechnum.{part}" for part in [*PARTS, "circuits"] if part not in ("cli", "__main__")]
+install_import_hook(CHECKED, "beartype.beartype")
