@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mechnum.helix.basis import HelixBasis, PolynomialBasis
+    from mechnum.helix.causal import causal_scores
     from mechnum.helix.controls import PermutedLabels
     from mechnum.helix.estimators import Circle, Helix, PCAReconstruction, Polynomial
     from mechnum.helix.heldout import heldout_r2
     from mechnum.helix.planes import helix_planes
+    from mechnum.helix.states import numbers_of, sample_prompts, states_of
 
 _HOMES = {
     "Circle": "estimators",
@@ -20,8 +22,12 @@ _HOMES = {
     "PermutedLabels": "controls",
     "Polynomial": "estimators",
     "PolynomialBasis": "basis",
+    "causal_scores": "causal",
     "heldout_r2": "heldout",
     "helix_planes": "planes",
+    "numbers_of": "states",
+    "sample_prompts": "states",
+    "states_of": "states",
 }
 
 __all__ = [
@@ -32,13 +38,17 @@ __all__ = [
     "PermutedLabels",
     "Polynomial",
     "PolynomialBasis",
+    "causal_scores",
     "heldout_r2",
     "helix_planes",
+    "numbers_of",
+    "sample_prompts",
+    "states_of",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy, so that importing the package does not import scikit-learn.
+    # Lazy, so that importing the package imports neither scikit-learn nor torch.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

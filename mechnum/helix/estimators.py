@@ -80,8 +80,8 @@ class BasisRegressor(RegressorMixin, BaseEstimator):
     n_features_in_: int
 
     @abstractmethod
-    def _basis(self) -> NumberBasis:
-        """The basis to fit."""
+    def make_basis(self) -> NumberBasis:
+        """The basis of these parameters, unfitted."""
 
     def fit(self: Fitted, X: Any, y: Any) -> Fitted:
         """Fit to numbers X [row] or [row, variable] and their states y [row, d].
@@ -94,7 +94,7 @@ class BasisRegressor(RegressorMixin, BaseEstimator):
         self._one_output = states.ndim == 1
         states = states.reshape(len(states), -1)
         # Columns get their names from the numbers as given.
-        basis = self._basis().fit(as_columns(X))
+        basis = self.make_basis().fit(as_columns(X))
         design = basis.transform(as_columns(X))
         pca = principal_components(states, self.components)
         weights = np.linalg.lstsq(design, pca.transform(states))[0]
@@ -165,7 +165,8 @@ class Helix(BasisRegressor):
         self.linear = linear
         self.components = components
 
-    def _basis(self) -> NumberBasis:
+    def make_basis(self) -> NumberBasis:
+        """The basis of these parameters, unfitted."""
         return HelixBasis(self.periods, self.linear)
 
 
@@ -189,7 +190,8 @@ class Polynomial(BasisRegressor):
         self.degree = degree
         self.components = components
 
-    def _basis(self) -> NumberBasis:
+    def make_basis(self) -> NumberBasis:
+        """The basis of these parameters, unfitted."""
         return PolynomialBasis(self.degree)
 
 

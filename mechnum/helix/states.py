@@ -1,0 +1,111 @@
+"""States of a task's prompts at one position, and the numbers that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Float64
+
+from mechnum.errors import MechnumError
+from mechnum.helix.inputs import positive_integer
+from mechnum.models.memory import batches, block_bytes
+from mechnum.models.model import Model
+from mechnum.patching.effects import resolve_position
+from mechnum.progress import track
+from mechnum.tasks.accuracy import Accuracy
+from mechnum.tasks.prompts import Prompts
+
+
+def sample_prompts(
+    prompts: Sequence[Prompts], n: int = 500, seed: int = 0, accuracy: Accuracy | None = None
+) -> tuple[Prompts, ...]:
+    """At most `n` of the prompts, drawn without replacement, in the task's order.
+
+    Kantamneni & Tegmark 2025 fit to 500 prompts that the model answers correctly.
+
+    Args:
+        accuracy: where given, only prompts that the model answers correctly are drawn.
+
+    Raises:
+        MechnumError: if no prompt is left.
+    """
+    positive_integer("n", n)
+    usable = torch.cat([group.index for group in prompts])
+    if accuracy is not None:
+        usable = usable[accuracy.correct[usable]]
+    if len(usable) == 0:
+        raise MechnumError(
+            "the model answers none of the prompts correctly: "
+            "leave out `accuracy`, or choose a task that it can do"
+        )
+    order = np.random.default_rng(seed).permutation(len(usable))[:n]
+    drawn = usable[torch.from_numpy(order)]
+    picked = [group.select(torch.isin(group.index, drawn).nonzero().flatten()) for group in prompts]
+    return tuple(group for group in picked if len(group))
+
+
+def states_of(
+    model: Model, prompts: Sequence[Prompts], position: str | int = "end"
+) -> Float32[np.ndarray, "layer prompt d_model"]:
+    """The state after each layer (`resid_post`) at one position, group after group.
+
+    Runs in batches; held at a time is the result, 4 bytes a number, and one batch.
+
+    Args:
+        position: name of a position of the prompts ("a", "b", "op", "end") or an index, negative
+            ones from the end.
+
+    Raises:
+        MechnumError: on a position that the prompts do not have, and on tokens that the model
+            cannot read.
+    """
+    spec = model.spec
+    total = sum(map(len, prompts))
+    states = np.empty((spec.n_layers, total, spec.d_model), dtype=np.float32)
+    before = 0
+    todo = []
+    for group in prompts:
+        length = group.tokens.shape[1]
+        places = resolve_position(position, dict(group.positions), length)
+        for place in places.unique().tolist():
+            rows = (places == place).nonzero().flatten()
+            kept_bytes = 4 * spec.n_layers * (length - place) * spec.d_model
+            row_bytes = kept_bytes + block_bytes(spec, length, length)
+            todo += [(group, place, before, rows[part]) for part in batches(len(rows), row_bytes)]
+        before += len(group)
+    for group, place, offset, rows in track(todo, f"states at {position}"):
+        run = model.run(group.tokens[rows], keep=("resid_post",), start=place)
+        at_place = [run["resid_post", layer][:, 0].float().cpu() for layer in range(spec.n_layers)]
+        states[:, offset + rows.numpy()] = torch.stack(at_place).numpy()
+    return states
+
+
+def numbers_of(
+    prompts: Sequence[Prompts], variables: Sequence[str]
+) -> Float64[np.ndarray, "prompt variable"]:
+    """The numbers behind the prompts, group after group.
+
+    Args:
+        variables: names of the prompts' variables ("a", "b", "answer"), or sums of them ("a+b").
+
+    Raises:
+        MechnumError: on a variable that the prompts do not have.
+    """
+    if not variables:
+        raise MechnumError("no variables to fit: name at least one, for example ('a',)")
+    columns = []
+    for variable in variables:
+        terms = variable.split("+")
+        parts = []
+        for group in prompts:
+            missing = [term for term in terms if term not in group.variables]
+            if missing:
+                raise MechnumError(
+                    f"the prompts have no number {missing[0]!r}: "
+                    f"use {', '.join(group.variables) or 'prompts of a task, these have none'}"
+                )
+            parts.append(sum(group.variables[term].double() for term in terms))
+        columns.append(torch.cat(parts).numpy())
+    return np.column_stack(columns)

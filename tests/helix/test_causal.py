@@ -1,0 +1,257 @@
+"""Causal scores against module hooks on the transformers model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from transformers import GPTJForCausalLM
+
+import mechnum as mn
+from mechnum.errors import MechnumError
+from mechnum.helix import Helix, causal_scores
+from mechnum.helix.crossfit import parts_by_value
+from mechnum.models import Model
+from mechnum.tasks import Pairs, Prompts, modular_addition, pairs_from_tokens
+from tests.helix.nets import P, tiny_gptj
+
+PLACES = {"a": 0, "b": 1, "end": 2}
+
+
+@pytest.fixture(scope="module")
+def net() -> GPTJForCausalLM:
+    return tiny_gptj()
+
+
+@pytest.fixture(scope="module")
+def model(net: GPTJForCausalLM) -> Model:
+    return mn.wrap(net, name="tiny")
+
+
+@pytest.fixture(scope="module")
+def prompts(model: Model) -> tuple[Prompts, ...]:
+    return modular_addition(P).prompts(model)
+
+
+@pytest.fixture(scope="module")
+def pairs(model: Model) -> Pairs:
+    return modular_addition(P).pairs(model, 12, vary="any", seed=0, correct_only=False)
+
+
+@contextmanager
+def overwritten(
+    net: GPTJForCausalLM, layer: int, place: int, values: torch.Tensor, times: int = 1
+) -> Iterator[None]:
+    """The block's output at one position replaced by `values`, by as many hooks as `times`."""
+
+    def hook(module, given, output):
+        state = output[0] if isinstance(output, tuple) else output
+        state = state.clone()
+        state[:, place] = values
+        return (state, *output[1:]) if isinstance(output, tuple) else state
+
+    handles = [net.transformer.h[layer].register_forward_hook(hook) for _ in range(times)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def logit_diff(net: GPTJForCausalLM, pairs: Pairs, tokens: torch.Tensor) -> np.ndarray:
+    (group,) = pairs.groups
+    with torch.no_grad():
+        logits = net(tokens).logits[:, -1].double()
+    rows = torch.arange(len(tokens))
+    return (logits[rows, group.clean.answers] - logits[rows, group.corrupt.answers]).numpy()
+
+
+def block_outputs(net: GPTJForCausalLM, tokens: torch.Tensor) -> list[np.ndarray]:
+    kept: list[np.ndarray] = []
+    handles = [
+        block.register_forward_hook(
+            lambda module, given, output: kept.append(
+                (output[0] if isinstance(output, tuple) else output).double().numpy()
+            )
+        )
+        for block in net.transformer.h
+    ]
+    with torch.no_grad():
+        net(tokens)
+    for handle in handles:
+        handle.remove()
+    return kept
+
+
+@pytest.mark.parametrize("position", ["a", "b", "end"])
+def test_scores_are_those_of_module_hooks(
+    net: GPTJForCausalLM,
+    model: Model,
+    pairs: Pairs,
+    prompts: tuple[Prompts, ...],
+    position: str,
+) -> None:
+    result = causal_scores(
+        model, pairs, prompts, position, methods=("full", "helix", "pca"), periods=(5, 23), folds=4
+    )
+    assert dict(result.sizes) == {"layer": 3, "method": 3, "pair": 12}
+    (group,) = pairs.groups
+    assert torch.equal(group.index, torch.arange(12))
+    place = PLACES[position]
+    variable = "answer" if position == "end" else position
+    numbers = prompts[0].variables[variable].double().numpy()[:, None]
+    asked = group.clean.variables[variable].double().numpy()[:, None]
+    states, clean = (
+        block_outputs(net, prompts[0].tokens),
+        block_outputs(net, group.clean.tokens),
+    )
+    before = logit_diff(net, pairs, group.corrupt.tokens)
+    for layer in range(3):
+        true = clean[layer][:, place]
+        helix, pca = np.empty_like(true), np.empty_like(true)
+        for part in parts_by_value(numbers, asked, 4, seed=0):
+            train = states[layer][part.train, place]
+            n = numbers[part.train, 0]
+            scale = (n.min() + n.max()) / 2, (n.max() - n.min()) / 2
+            helix[part.asked] = (
+                waves(asked[part.asked, 0], scale) @ (np.linalg.lstsq(waves(n, scale), train)[0])
+            )
+            mean = train.mean(axis=0)
+            axes = np.linalg.svd(train - mean, full_matrices=False)[2][:5]
+            pca[part.asked] = (true[part.asked] - mean) @ axes.T @ axes + mean
+        for method, values in {"full": true, "helix": helix, "pca": pca}.items():
+            with overwritten(net, layer, place, torch.tensor(values, dtype=torch.float32)):
+                after = logit_diff(net, pairs, group.corrupt.tokens)
+            score = result["score"].sel({"layer": layer, "method": method})
+            np.testing.assert_allclose(score, after - before, atol=1e-4)
+            r2 = 1 - np.sum((true - values) ** 2) / np.sum((true - true.mean(axis=0)) ** 2)
+            assert float(result["r2"].sel({"layer": layer, "method": method})) == pytest.approx(r2)
+
+
+def waves(numbers: np.ndarray, scale: tuple[float, float]) -> np.ndarray:
+    columns = [np.ones_like(numbers), (numbers - scale[0]) / scale[1]]
+    for period in (5, 23):
+        angle = 2 * np.pi * numbers / period
+        columns += [np.cos(angle), np.sin(angle)]
+    return np.stack(columns, axis=1)
+
+
+def test_the_last_state_decides_the_answer(
+    net: GPTJForCausalLM, model: Model, pairs: Pairs, prompts: tuple[Prompts, ...]
+) -> None:
+    result = causal_scores(model, pairs, prompts, "end", methods=("full",), layers=(2,))
+    (group,) = pairs.groups
+    whole = logit_diff(net, pairs, group.clean.tokens) - logit_diff(
+        net, pairs, group.corrupt.tokens
+    )
+    np.testing.assert_allclose(result["score"][0, 0], whole, atol=1e-4)
+    assert float(result["r2"][0, 0]) == 1
+
+
+def test_overwriting_twice_is_overwriting_once(
+    net: GPTJForCausalLM, model: Model, pairs: Pairs, prompts: tuple[Prompts, ...]
+) -> None:
+    (group,) = pairs.groups
+    numbers = prompts[0].variables["a"]
+    states = model.run(prompts[0].tokens, keep=("resid_post",))["resid_post", 0][:, 0]
+    fitted = Helix((5, 23)).fit(numbers, states)
+    values = torch.tensor(fitted.predict(group.clean.variables["a"]), dtype=torch.float32)
+    with overwritten(net, 0, 0, values):
+        once = logit_diff(net, pairs, group.corrupt.tokens)
+    with overwritten(net, 0, 0, values, times=2):
+        twice = logit_diff(net, pairs, group.corrupt.tokens)
+    np.testing.assert_array_equal(once, twice)
+    result = causal_scores(
+        model, pairs, prompts, "a", methods=("helix",), periods=(5, 23), layers=(0,), folds=None
+    )
+    before = logit_diff(net, pairs, group.corrupt.tokens)
+    np.testing.assert_allclose(result["score"][0, 0], twice - before, atol=1e-4)
+
+
+def test_in_sample_is_the_papers_fit_and_fits_better(
+    model: Model, pairs: Pairs, prompts: tuple[Prompts, ...]
+) -> None:
+    options = {"methods": ("helix", "polynomial", "pca"), "periods": (5, 10, 23)}
+    inside = causal_scores(model, pairs, prompts, "a", folds=None, **options)
+    outside = causal_scores(model, pairs, prompts, "a", folds=4, **options)
+    assert bool((inside["r2"] > outside["r2"]).all())
+    assert inside.attrs["folds"] == "in sample"
+    assert outside.attrs["folds"] == "4"
+
+
+def test_sizes_are_equal_and_said(model: Model, pairs: Pairs, prompts: tuple[Prompts, ...]) -> None:
+    methods = ("full", "pca", "helix", "circle", "polynomial", "permuted")
+    one = causal_scores(model, pairs, prompts, "a", methods=methods, periods=(2, 5), layers=(0,))
+    # sin(T=2) is zero on integers, so that helix and circle have one column less than their name.
+    assert one["parameters"].values.tolist() == [32, 5, 4, 3, 5, 4]
+    two = causal_scores(
+        model, pairs, prompts, "end", ("a", "b"), methods, (3, 5), layers=(1,), folds=3
+    )
+    assert two["parameters"].values.tolist() == [32, 10, 10, 8, 10, 10]
+    assert two.attrs["features"] == "a, b"
+    assert two.attrs["periods"] == [3.0, 5.0]
+
+
+def test_same_seed_same_numbers(model: Model, pairs: Pairs, prompts: tuple[Prompts, ...]) -> None:
+    options = {"methods": ("helix", "permuted"), "periods": (5, 23)}
+    one = causal_scores(model, pairs, prompts, "a", seed=1, **options)
+    xr.testing.assert_identical(one, causal_scores(model, pairs, prompts, "a", seed=1, **options))
+    other = causal_scores(model, pairs, prompts, "a", seed=2, **options)
+    assert not np.allclose(one["score"], other["score"])
+
+
+def test_results_survive_netcdf(
+    model: Model, pairs: Pairs, prompts: tuple[Prompts, ...], tmp_path
+) -> None:
+    result = causal_scores(model, pairs, prompts, "a", periods=(5, 23), layers=(0, 2))
+    result.to_netcdf(tmp_path / "scores.nc")
+    with xr.open_dataset(tmp_path / "scores.nc") as again:
+        xr.testing.assert_equal(result, again)
+        assert np.ravel(again.attrs["periods"]).tolist() == [5.0, 23.0]
+
+
+def test_one_pair_has_no_r2(model: Model, prompts: tuple[Prompts, ...]) -> None:
+    pair = modular_addition(P).pairs(model, 1, correct_only=False)
+    result = causal_scores(model, pair, prompts, "a", periods=(23,))
+    assert bool(result["r2"].isnull().all())
+    assert bool(result["score"].notnull().all())
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"position": "c"}, "no position 'c'"),
+        ({"variables": ("c",)}, "no number 'c'"),
+        ({"methods": ()}, "no methods"),
+        ({"layers": ()}, "no layers"),
+        ({"layers": (3,)}, "layer 3 does not exist"),
+        ({"layers": (-1,)}, "layer -1 does not exist"),
+        ({"periods": (0,)}, "period 0"),
+        ({"folds": 1}, "1 fold"),
+        ({"periods": (2, 3, 4, 5, 6, 7, 8, 9, 10, 23, 11, 12, 13)}, "distinct numbers"),
+        ({"metric": "logits"}, None),
+        ({"methods": ("spline",)}, None),
+    ],
+)
+def test_refusals(
+    model: Model,
+    pairs: Pairs,
+    prompts: tuple[Prompts, ...],
+    options: dict,
+    word: str | None,
+) -> None:
+    # Words outside a Literal are caught by the tests' own type checks before ours.
+    with pytest.raises(MechnumError if word else Exception, match=word) as caught:
+        causal_scores(model, pairs, prompts, **{"position": "a", **options})
+    if word:
+        assert "\n" not in str(caught.value)
+
+
+def test_pairs_without_numbers_are_refused(model: Model, prompts: tuple[Prompts, ...]) -> None:
+    pairs = pairs_from_tokens([[1, 2, P]], [[4, 2, P]], [3], [6])
+    with pytest.raises(MechnumError, match="have no number 'answer'"):
+        causal_scores(model, pairs, prompts, "end")
