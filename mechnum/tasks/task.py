@@ -1,0 +1,93 @@
+"""What every task can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from mechnum.errors import MechnumError
+from mechnum.tasks.accuracy import Accuracy, measure
+from mechnum.tasks.pairs import Pairs, draw_pairs
+from mechnum.tasks.prompts import Prompts, check_fits
+
+if TYPE_CHECKING:
+    from mechnum.models.model import Model
+
+
+class Task(ABC):
+    """Prompts with right answers; the subclasses are frozen dataclasses."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The task in a word, for results and messages."""
+
+    @abstractmethod
+    def form(self, model: Model) -> str:
+        """The prompt that this model gets, with {a} and {b} for the operands."""
+
+    @abstractmethod
+    def _build(self, model: Model) -> tuple[Prompts, ...]:
+        """The prompts, before they are checked against the model's limits."""
+
+    @abstractmethod
+    def _spelling(self, model: Model) -> Callable[[int], int | None]:
+        """Answer token → the number that it spells, or None."""
+
+    def prompts(self, model: Model) -> tuple[Prompts, ...]:
+        """All prompts of the task, grouped by token count, shortest first.
+
+        Raises:
+            MechnumError: the model or its tokenizer cannot do the task.
+        """
+        groups = self._build(model)
+        for group in groups:
+            check_fits(model, group)
+        return groups
+
+    def accuracy(self, model: Model) -> Accuracy:
+        """Runs all prompts, in batches.
+
+        Raises:
+            MechnumError: the model cannot do the task, or its logits are not numbers.
+        """
+        return measure(model, self.prompts(model), self._spelling(model))
+
+    def pairs(
+        self,
+        model: Model,
+        n: int,
+        vary: Literal["a", "b", "any"] = "any",
+        seed: int = 0,
+        correct_only: bool = True,
+        accuracy: Accuracy | None = None,
+    ) -> Pairs:
+        """Draws `n` different pairs of a clean and a corrupt prompt.
+
+        Both have the same token count and the same positions, and their answers differ already
+        in the first token. All pairs that fit are equally likely (Kantamneni & Tegmark 2025 draw
+        from the pairs of 500 correct prompts; there is no such limit here).
+
+        Args:
+            vary: the operand that differs: "a" keeps b, "b" keeps a, "any" keeps none.
+            correct_only: use only prompts that the model answers correctly; runs all prompts.
+            accuracy: what `accuracy(model)` gave, so that it is not measured again.
+
+        Raises:
+            MechnumError: fewer than `n` pairs exist; the message says how many and why.
+        """
+        if accuracy is not None and not correct_only:
+            raise MechnumError(
+                "an accuracy is given but correct_only is False, so that it would be ignored: "
+                "leave one of the two out"
+            )
+        groups = self.prompts(model)
+        if correct_only and accuracy is None:
+            accuracy = measure(model, groups, self._spelling(model))
+        if accuracy is not None and len(accuracy) != sum(map(len, groups)):
+            raise MechnumError(
+                f"the accuracy given is of {len(accuracy)} prompts, but {self.name} has "
+                f"{sum(map(len, groups))}: give the one of this very task and model"
+            )
+        return draw_pairs(groups, n, vary, seed, accuracy, self.name)
