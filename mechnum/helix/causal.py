@@ -79,8 +79,9 @@ def causal_scores(
         `score` over (layer, method, pair): metric after overwriting minus metric of the corrupt
         run, in units of the metric. `r2` over (layer, method): R² of the written values as
         predictions of the clean states, over pairs (NaN for a single pair), out of sample unless
-        `folds` is None. Coordinate `parameters` over method: independent directions written at
-        most, beside the constant.
+        `folds` is None. xarray takes the word `method` for itself, so select with
+        `.sel({"method": "helix"})`. Coordinate `parameters` over method: independent directions
+        written at most, beside the constant.
 
     Raises:
         MechnumError: on unknown methods, variables, positions or layers, and where the prompts

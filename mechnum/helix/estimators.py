@@ -97,7 +97,7 @@ class BasisRegressor(RegressorMixin, BaseEstimator):
         basis = self.make_basis().fit(as_columns(X))
         design = basis.transform(as_columns(X))
         pca = principal_components(states, self.components)
-        weights = np.linalg.lstsq(design, pca.transform(states))[0]
+        weights = np.linalg.lstsq(design, pca.transform(states), rcond=None)[0]
         self.coef_ = weights @ pca.components_
         self.coef_[0] += pca.mean_
         self.components_ = np.asarray(pca.components_)
