@@ -185,11 +185,11 @@ def _first_line(error: Exception) -> str:
 
 
 def _load_native(path: Path, name: str, device: torch.device, dtype: torch.dtype) -> Model:
-    from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
-
     from mechnum.models.native import bridge_config
 
     net, file = load_net(path)
+    from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+
     bridge = build_bridge_from_module(
         net.to(device, dtype),
         "TransformerLensNative",

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mechnum.errors import MechnumError
+from mechnum.models.tl_version import require_transformer_lens
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -77,6 +78,7 @@ _BLOCK_SLOTS = {
 
 def bridge_config(config: NativeConfig, seed: int | None = None) -> TransformerBridgeConfig:
     """The same shape as TransformerLens wants it; `seed` sets the initial weights."""
+    require_transformer_lens()
     from transformer_lens.config import TransformerBridgeConfig
 
     return TransformerBridgeConfig(
@@ -87,6 +89,8 @@ def bridge_config(config: NativeConfig, seed: int | None = None) -> TransformerB
 def build_native(config: NativeConfig, seed: int) -> nn.Module:
     """A native net with seeded random weights; torch's global generator is not touched."""
     import torch
+
+    require_transformer_lens()
     from transformer_lens.model_bridge.sources.native import (
         NativeModel,
         initialize_native_model,

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder, KeysValues
+from mechnum.models.spec import ModelSpec
 
 StateName = Literal[
     "resid_pre",
@@ -135,7 +136,8 @@ def check_tokens(decoder: Decoder, tokens: Int[Tensor, "prompt pos"]) -> None:
     """Refuse tokens that the model cannot read.
 
     Raises:
-        MechnumError: on tokens outside the vocabulary and on prompts longer than the context.
+        MechnumError: on tokens outside the vocabulary, on prompts longer than the context, and on
+            padded prompts, since the decoder has no mask.
     """
     spec = decoder.spec
     if tokens.numel() == 0:
@@ -150,3 +152,16 @@ def check_tokens(decoder: Decoder, tokens: Int[Tensor, "prompt pos"]) -> None:
             f"a prompt of {tokens.shape[1]} tokens does not fit the context of {spec.n_ctx}: "
             "use shorter prompts"
         )
+    if spec.pad_token_id is not None and bool(_padded(tokens, spec).any()):
+        raise MechnumError(
+            f"a prompt is padded with token {spec.pad_token_id}: give prompts without padding, "
+            "those of equal length together"
+        )
+
+
+def _padded(tokens: Int[Tensor, "prompt pos"], spec: ModelSpec) -> Bool[Tensor, " prompt"]:
+    """Which prompts begin or end with the pad token; one may lead where it is the BOS token."""
+    pad = tokens == spec.pad_token_id
+    if spec.pad_token_id == spec.bos_token_id:
+        pad = pad[:, 1:] if tokens.shape[1] > 1 else pad[:, :0]
+    return pad[:, :1].any(1) | pad[:, -1:].any(1)

@@ -41,6 +41,7 @@ class ModelSpec:
         rotary_dim: how many of the `d_head` coordinates are rotated.
         gated: the MLP's activation is multiplied by a second projection (Llama).
         tied: the checkpoint has one matrix for embedding and unembedding.
+        bos_token_id, pad_token_id: as the model's own configuration has them.
     """
 
     family: Literal["gpt2", "gptj", "gpt_neox", "llama", "native"]
@@ -62,6 +63,8 @@ class ModelSpec:
     rotary_dim: int = 0
     gated: bool = False
     tied: bool = False
+    bos_token_id: int | None = None
+    pad_token_id: int | None = None
 
     @property
     def heads_per_group(self) -> int:
@@ -198,7 +201,7 @@ def _llama(config: Any) -> ModelSpec:
     )
 
 
-def _gpt_shape(config: Any) -> dict[str, int]:
+def _gpt_shape(config: Any) -> dict[str, Any]:
     return {
         "n_layers": config.n_layer,
         "n_heads": config.n_head,
@@ -208,6 +211,7 @@ def _gpt_shape(config: Any) -> dict[str, int]:
         "d_vocab": config.vocab_size,
         "d_vocab_out": config.vocab_size,
         "n_ctx": config.n_positions,
+        **_special_tokens(config),
     }
 
 
@@ -222,7 +226,12 @@ def _modern_shape(config: Any) -> dict[str, Any]:
         "n_ctx": config.max_position_embeddings,
         "activation": _activation(config.hidden_act),
         "tied": config.tie_word_embeddings,
+        **_special_tokens(config),
     }
+
+
+def _special_tokens(config: Any) -> dict[str, int | None]:
+    return {name: getattr(config, name, None) for name in ("bos_token_id", "pad_token_id")}
 
 
 def _rope(config: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -62,3 +63,18 @@ class Weights:
     ln_final: NormWeights
     W_U: Float[Tensor, "d_model vocab_out"]
     b_U: Float[Tensor, " vocab_out"] | None
+
+    def processing(self) -> str:
+        """Which of TransformerLens' rewritings the weights show, for reports.
+
+        Raw logits and everything that is built on W_U depend on it; differences of logits and
+        log-probabilities do not.
+        """
+        scale = self.ln_final.w
+        folded = scale is None or bool((scale == 1).all())
+        mean = self.W_U.mean(dim=1, dtype=torch.float32).abs().max()
+        centred = bool(mean < 1e-5 * self.W_U.abs().max())
+        return (
+            f"final norm {'folded or plain' if folded else 'with its own scale'}, "
+            f"unembedding {'centred' if centred else 'as trained'}"
+        )

@@ -13,6 +13,7 @@ from mechnum.models.model import Model, sharing_copy
 from mechnum.models.read_hf import rotary_from_hf, weights_from_hf
 from mechnum.models.read_tl import rotary_from_tl, weights_from_tl
 from mechnum.models.spec import spec_from_hf, spec_from_tl
+from mechnum.models.tl_version import require_transformer_lens
 from mechnum.models.verify import verify
 
 
@@ -63,6 +64,7 @@ def wrap(
 
 def bridge_around(model: nn.Module, tokenizer: Any) -> Any:
     """A TransformerBridge on the weights of a transformers model, whose own tree stays as it is."""
+    require_transformer_lens()
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
     config: Any = model.config

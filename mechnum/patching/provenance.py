@@ -17,6 +17,7 @@ def attributes(model: Model, pairs: Pairs, metric: MetricName) -> dict[str, str 
     said: dict[str, str | int | float] = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
+        "processing": model.decoder.weights.processing(),
         "dtype": str(model.dtype).removeprefix("torch."),
         "logit_difference": model.verification.logit_difference,
         "task": pairs.task,

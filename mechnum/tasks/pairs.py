@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 _KEPT = {"a": "b", "b": "a", "any": None}
 
 
+class TooFewPairs(MechnumError):
+    """More pairs were asked for than exist; `available` is how many do."""
+
+    def __init__(self, message: str, available: int) -> None:
+        super().__init__(message)
+        self.available = available
+
+
 @dataclass(frozen=True, eq=False)
 class PairGroup:
     """Pairs of one token count; row i of `clean` belongs to row i of `corrupt`.
@@ -148,8 +156,8 @@ def draw_pairs(
         accuracy: where given, only prompts that the model answers correctly are used.
 
     Raises:
-        MechnumError: `n` is not positive or larger than the number of fit pairs, or `vary` or
-            `seed` is none.
+        TooFewPairs: `n` is larger than the number of fit pairs.
+        MechnumError: `n` is not positive, or `vary` or `seed` is none.
     """
     if vary not in _KEPT:
         raise MechnumError(f"vary={vary!r} is not known: use 'a', 'b' or 'any'")
@@ -160,15 +168,17 @@ def draw_pairs(
     space, order = _pair_space(groups, _KEPT[vary], accuracy)
     if space.available < n:
         if accuracy is not None and not accuracy.correct.any():
-            raise MechnumError(
+            raise TooFewPairs(
                 f"the model answers 0 of {len(accuracy)} prompts of {task} correctly, so that no "
-                "pair is left: pass correct_only=False, or choose a task that it can do"
+                "pair is left: pass correct_only=False, or choose a task that it can do",
+                available=0,
             )
         reasons = ", ".join(f"{count} {why}" for why, count in space.dropped.items() if count)
-        raise MechnumError(
+        raise TooFewPairs(
             f"only {space.available} of the {n} pairs asked for exist in {task} with "
             f"vary={vary!r} ({space.candidates} candidates, dropped: {reasons}): ask for fewer, "
-            "or give the task more numbers"
+            "or give the task more numbers",
+            available=space.available,
         )
     generator = np.random.default_rng(np.random.SeedSequence(seed))
     clean, corrupt = space.draw(n, generator)

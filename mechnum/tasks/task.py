@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from mechnum.errors import MechnumError
+from mechnum.progress import working
 from mechnum.tasks.accuracy import Accuracy, measure
 from mechnum.tasks.pairs import Pairs, draw_pairs
 from mechnum.tasks.prompts import Prompts, check_fits
@@ -41,7 +42,8 @@ class Task(ABC):
         Raises:
             MechnumError: the model or its tokenizer cannot do the task.
         """
-        groups = self._build(model)
+        with working("finding the numbers among the tokens"):
+            groups = self._build(model)
         for group in groups:
             check_fits(model, group)
         return groups
@@ -75,7 +77,7 @@ class Task(ABC):
             accuracy: what `accuracy(model)` gave, so that it is not measured again.
 
         Raises:
-            MechnumError: fewer than `n` pairs exist; the message says how many and why.
+            TooFewPairs: fewer than `n` pairs exist; the message says how many and why.
         """
         if accuracy is not None and not correct_only:
             raise MechnumError(

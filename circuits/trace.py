@@ -1,0 +1,189 @@
+"""The first look at how a model adds: which parts matter, and how numbers look inside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+from mechnum.fourier.spectra import strongest_frequencies
+from mechnum.helix import Helix, causal_scores, helix_planes, numbers_of, sample_prompts, states_of
+from mechnum.models import Model
+from mechnum.patching import effects
+from mechnum.patching.provenance import versions
+from mechnum.tasks import Accuracy, Pairs, Prompts, Task, parse
+from mechnum.tasks.arithmetic import ModularAddition
+from mechnum.tasks.pairs import TooFewPairs
+
+# Periods in the order in which Kantamneni & Tegmark 2025 find that they help (section 4).
+_NESTED_PERIODS = (100.0, 10.0, 5.0, 2.0)
+# A modular net uses few frequencies; the published nets have five or less.
+_MODULAR_FREQUENCIES = 5
+
+
+def trace(
+    model: Model,
+    task: Task | None = None,
+    n_pairs: int = 100,
+    periods: Sequence[float] | None = None,
+    seed: int = 0,
+) -> xr.DataTree:
+    """Measure how `model` does `task`, with the tools of Kantamneni & Tegmark 2025 (sections 4-5).
+
+    Accuracy and errors; total and direct effects of heads, attention layers and MLPs at the last
+    token; causal scores of the helix and its rivals at a, b and the last token (there in the
+    answer); the helix in its planes; the attention pattern of one prompt.
+
+    Args:
+        task: by default the one that the model was trained on, else addition of 0 to 99.
+        n_pairs: pairs at most; fewer where the model answers too few prompts correctly.
+        periods: of the helix; by default those of 2, 5, 10 and 100 that the range of numbers can
+            tell apart, and for modular addition the strongest frequencies of the embedding.
+
+    Returns:
+        The tree that `mechnum.report.reading` describes.
+
+    Raises:
+        MechnumError: where the model cannot read or do the task.
+    """
+    task = task or parse(model.default_task or "addition")
+    accuracy = task.accuracy(model)
+    prompts = task.prompts(model)
+    periods = tuple(periods or default_periods(model, task, accuracy))
+    pairs = {vary: _up_to(n_pairs, task, model, vary, seed, accuracy) for vary in ("any", "a", "b")}
+    fitted_on = sample_prompts(prompts, seed=seed, accuracy=accuracy)
+    parts = {
+        "/": xr.Dataset(attrs=_attributes(model, task, accuracy, pairs["any"], seed)),
+        "/prompts": _prompts(model, prompts, accuracy),
+        "/errors": _errors(accuracy),
+        "/effects/heads": effects(model, pairs["any"], "heads"),
+        "/effects/attn": effects(model, pairs["any"], "attn"),
+    }
+    if model.spec.d_mlp:
+        parts["/effects/mlps"] = effects(model, pairs["any"], "mlps")
+    for site, vary in (("a", "a"), ("b", "b"), ("end", "any")):
+        parts[f"/helix/{site}"] = causal_scores(
+            model, pairs[vary], fitted_on, site, periods=periods, seed=seed
+        )
+    parts["/helix/planes"] = _planes(model, fitted_on, parts["/helix/a"], periods)
+    parts["/attention"] = _attention(model, prompts[0])
+    return xr.DataTree.from_dict(parts)
+
+
+def default_periods(model: Model, task: Task, accuracy: Accuracy) -> tuple[float, ...]:
+    """Periods that a helix over this task's numbers can be fitted with.
+
+    Of 2, 5, 10 and 100, the largest set in the paper's nested order whose columns are at most half
+    as many as the distinct operands: more would fit any states. Modular nets choose periods of
+    their own, which their embedding shows.
+    """
+    if isinstance(task, ModularAddition):
+        embedding = model.decoder.weights.W_E[: task.p].float().cpu().numpy()
+        found = strongest_frequencies(embedding, _MODULAR_FREQUENCIES)
+        return tuple(task.p / k for k in found.tolist())
+    n_distinct = len(np.unique(accuracy.variables["a"].numpy()))
+    fitting = [period for period in _NESTED_PERIODS if period <= n_distinct]
+    # A constant, a linear column, and two for each period.
+    n_periods = max(1, (n_distinct // 2 - 2) // 2)
+    return tuple(sorted(fitting[:n_periods])) or (float(n_distinct),)
+
+
+def _up_to(
+    n: int,
+    task: Task,
+    model: Model,
+    vary: Literal["a", "b", "any"],
+    seed: int,
+    accuracy: Accuracy,
+) -> Pairs:
+    """`n` pairs, or all where there are fewer."""
+    try:
+        return task.pairs(model, n, vary, seed, accuracy=accuracy)
+    except TooFewPairs as few:
+        if few.available == 0:
+            raise
+        return task.pairs(model, few.available, vary, seed, accuracy=accuracy)
+
+
+def _attributes(
+    model: Model, task: Task, accuracy: Accuracy, pairs: Pairs, seed: int
+) -> dict[str, str | int | float]:
+    return {
+        "model": model.name,
+        "family": model.spec.family,
+        "task": task.name,
+        "template": task.form(model),
+        "metric": "logit_diff",
+        "norm": "exact",
+        "direction": "denoise",
+        "seed": seed,
+        "accuracy": accuracy.share,
+        "n_prompts": len(accuracy),
+        "dropped": json.dumps(dict(pairs.dropped)),
+        "processing": model.decoder.weights.processing(),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "model_fingerprint": model.fingerprint,
+        "verification": model.verification.logit_difference,
+        "versions": json.dumps(versions()),
+    }
+
+
+def _prompts(model: Model, prompts: Sequence[Prompts], accuracy: Accuracy) -> xr.Dataset:
+    """Every prompt's numbers, and the tokens of the first prompt."""
+    example = prompts[0]
+    ids = example.tokens[0].tolist()
+    columns = {
+        **{name: values.numpy() for name, values in accuracy.variables.items()},
+        "predicted": accuracy.predicted_numbers.numpy(),
+        "correct": accuracy.correct.numpy(),
+    }
+    return xr.Dataset(
+        {
+            **{name: ("prompt", values) for name, values in columns.items()},
+            "tokens": ("position", ids),
+        },
+        coords={"token": ("position", _token_texts(model, ids))},
+        attrs={
+            "positions": json.dumps(
+                {name: int(places[0]) for name, places in example.positions.items()}
+            ),
+            "text": example.texts[0],
+        },
+    )
+
+
+def _token_texts(model: Model, ids: list[int]) -> list[str]:
+    if model.tokenizer is None:
+        return [str(token) for token in ids]
+    return [model.tokenizer.decode([token]) for token in ids]
+
+
+def _errors(accuracy: Accuracy) -> xr.Dataset:
+    counts = accuracy.error_counts()
+    return xr.Dataset(
+        {"count": ("error", np.array(list(counts.values()), dtype=np.int64))},
+        coords={"error": np.array(list(counts), dtype=np.int64)},
+    )
+
+
+def _planes(
+    model: Model, prompts: Sequence[Prompts], scores: xr.Dataset, periods: Sequence[float]
+) -> xr.Dataset:
+    """The helix of operand a in its planes, at the layer where it explains the states best."""
+    r2 = scores["r2"].sel({"method": "helix"}).values
+    layer = int(scores["layer"].values[np.nanargmax(r2)])
+    numbers, states = numbers_of(prompts, ["a"]), states_of(model, prompts, "a")[layer]
+    helix = Helix(periods).fit(numbers, states)
+    return helix_planes(helix, numbers, states).assign_attrs(site="a", layer=layer)
+
+
+def _attention(model: Model, prompts: Prompts) -> xr.Dataset:
+    """The pattern of every head on the first prompt."""
+    pattern = model.run(prompts.tokens[:1], keep=("pattern",)).stacked("pattern")[:, 0]
+    return xr.Dataset(
+        {"pattern": (("layer", "head", "query", "key"), pattern.float().cpu().numpy())},
+        coords={"token": ("key", _token_texts(model, prompts.tokens[0].tolist()))},
+    )
