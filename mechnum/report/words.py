@@ -1,0 +1,116 @@
+"""Numbers and estimands in words, the same on every page and on the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+MINUS = "\N{MINUS SIGN}"
+
+_METRICS = {
+    "logit_diff": ("logit(y) \N{MINUS SIGN} logit(y\N{PRIME})", "logits"),
+    "logprob": ("log-probability of y", "nats"),
+    "prob": ("probability of y", "probability"),
+    "logit": ("logit(y), which a shift of all logits changes too", "logits"),
+}
+_DIRECTIONS = {
+    "denoise": ("corrupt", "clean"),
+    "noise": ("clean", "corrupt"),
+}
+_NORMS = {
+    "exact": "the final norm recomputed",
+    "frozen": "the final norm's scale frozen",
+}
+
+
+def number(value: float | int | None, digits: int = 3, sign: bool = False) -> str:
+    """`value` with `digits` significant digits, thousands separated, a real minus sign.
+
+    None and NaN read "not available".
+    """
+    if value is None or math.isnan(value):
+        return "not available"
+    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15 and not sign):
+        text = f"{int(value):,}"
+    elif value != 0 and (abs(value) < 1e-3 or abs(value) >= 1e6):
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        text = f"{mantissa}e{int(exponent)}"
+    else:
+        size = math.floor(math.log10(abs(value))) if value else 0
+        text = f"{value:,.{max(digits - 1 - size, 0)}f}"
+    if sign and value > 0:
+        text = "+" + text
+    return text.replace("-", MINUS)
+
+
+def percent(share: float | int) -> str:
+    """A share of 1 in percent, never rounded up to 100 % or down to 0 %."""
+    text = f"{100 * share:.1f}"
+    if text == "100.0" and share < 1:
+        text = f"{math.floor(100 * share * 1e4) / 1e4:g}"
+    if text == "0.0" and share > 0:
+        text = f"{100 * share:.1g}"
+    return f"{text.removesuffix('.0')} %"
+
+
+def interval(mean: float, low: float, high: float, sign: bool = True) -> str:
+    """A mean with its interval: `+2.31 [2.10, 2.52]`; ends that are missing are left out.
+
+    All three are rounded to two significant digits of the interval's half width.
+    """
+    if math.isnan(low) or math.isnan(high):
+        return number(mean, sign=sign)
+    half = (high - low) / 2
+    places = min(max(1 - math.floor(math.log10(half)), 0), 8) if half > 0 else 2
+    ends = [_fixed(value, places) for value in (low, high)]
+    plus = "+" if sign and mean > 0 else ""
+    return f"{plus}{_fixed(mean, places)} [{', '.join(ends)}]"
+
+
+def _fixed(value: float, places: int) -> str:
+    # Adding 0 turns a rounded -0.0 into 0.0.
+    return f"{round(value, places) + 0.0:,.{places}f}".replace("-", MINUS)
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a`, `a and b`, or `a, b and c`."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def unit(attrs: Mapping[str, Any]) -> str:
+    """The unit of an effect, from the metric that its attributes name."""
+    return _METRICS.get(str(attrs.get("metric")), ("", str(attrs.get("metric", ""))))[1]
+
+
+def metric(attrs: Mapping[str, Any]) -> str:
+    """The metric that the attributes name, as a formula; y is the clean, y' the corrupt answer."""
+    return _METRICS.get(str(attrs.get("metric")), (str(attrs.get("metric", "the metric")), ""))[0]
+
+
+def effect_estimand(attrs: Mapping[str, Any], what: str) -> str:
+    """What the effects of `what` ("the head", ...) mean, from the attributes."""
+    run, source = _DIRECTIONS.get(str(attrs.get("direction")), ("corrupt", "clean"))
+    position = str(attrs.get("position", "end"))
+    where = "the last position" if position == "end" else f"position {position}"
+    norm = _NORMS.get(str(attrs.get("norm")), "the final norm recomputed")
+    return (
+        f"change of {metric(attrs)} in the {run} run. Total: {what}'s value at {where} is replaced "
+        f"by that of the {source} run and everything after it recomputed. Direct: only the "
+        f"difference of its write is added before the final norm, {norm}. "
+        f"Indirect: total {MINUS} direct."
+    )
+
+
+def sentence(text: str) -> str:
+    """`text` with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
+def count_range(counts: Iterable[float | int], what: str) -> str:
+    """`100 pairs`, or `90 to 100 pairs` where the counts differ."""
+    whole = [int(count) for count in counts]
+    fewest, most = min(whole), max(whole)
+    return f"{most:,} {what}" if fewest == most else f"{fewest:,} to {most:,} {what}"

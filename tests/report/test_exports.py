@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import xarray as xr
+
+from mechnum.errors import MechnumError
+from mechnum.report.exports import read_netcdf, replacing, write_csv, write_json, write_netcdf
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """Columns of every kind that results have: text, whole numbers, bfloat16, missing values."""
+    half = torch.tensor([0.1, -2.5, 3.0], dtype=torch.bfloat16)
+    return pd.DataFrame(
+        {
+            "node": pd.Series(["0.1", 'a "quoted", one', "naïve"]),
+            "layer": np.arange(3),
+            "effect": half.float().numpy(),
+            "scalar": [np.float64(0.1), np.float64(1 / 3), np.nan],
+            "sure": [True, False, True],
+        }
+    )
+
+
+def test_csv_round_trip(frame, tmp_path):
+    path = write_csv(frame, tmp_path / "table.csv")
+    assert "np." not in path.read_text(encoding="utf-8")
+    # Not by pandas, whose reader rounds the last digit.
+    with path.open(encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file)
+    back = pd.DataFrame(rows, columns=names).replace("", "nan")
+    types = {"layer": int, "effect": float, "scalar": float}
+    back = back.astype(types).assign(sure=back["sure"] == "True")
+    pd.testing.assert_frame_equal(back, frame, check_dtype=False, rtol=0, atol=0)
+
+
+def test_json_round_trip(frame, tmp_path):
+    path = write_json(frame, tmp_path / "table.json")
+    text = path.read_text(encoding="utf-8")
+    assert "np." not in text
+    assert "NaN" not in text
+    back = pd.DataFrame(json.loads(text))
+    pd.testing.assert_frame_equal(back, frame, check_dtype=False, rtol=0, atol=0)
+
+
+def test_netcdf_round_trip(results, tmp_path):
+    path = write_netcdf(results, tmp_path / "results.nc")
+    back = read_netcdf(path)
+    assert set(back.groups) == set(results.groups)
+    for node in results.subtree:
+        there = back[node.path].to_dataset()
+        xr.testing.assert_equal(there, node.to_dataset())
+        for name, variable in node.data_vars.items():
+            if variable.dtype.kind in "fib":
+                assert there[name].dtype == variable.dtype
+    assert back.attrs == results.attrs
+
+
+def test_what_was_read_can_be_written_again(results, tmp_path):
+    first = read_netcdf(write_netcdf(results, tmp_path / "a.nc"))
+    second = read_netcdf(write_netcdf(first, tmp_path / "b.nc"))
+    xr.testing.assert_identical(first, second)
+
+
+def test_attributes_and_types_that_netcdf_lacks(tmp_path):
+    tree = xr.DataTree(
+        xr.Dataset(
+            {
+                "half": ("x", np.array([0.5, 0.25], dtype=np.float16)),
+                "text": ("x", pd.array(["a", "b"], dtype="str")),
+                "flag": ("x", [True, False]),
+            },
+            attrs={
+                "none": None,
+                "yes": True,
+                "mapping": {"a": np.int64(1)},
+                "count": np.int64(3),
+                "share": np.float32(0.5),
+                "periods": (2.0, 5.0),
+                "names": ["a", "b"],
+                "missing": float("nan"),
+            },
+        )
+    )
+    back = read_netcdf(write_netcdf(tree, tmp_path / "x.nc"))
+    assert back["half"].dtype == np.float32
+    assert back["half"].values.tolist() == [0.5, 0.25]
+    assert back["text"].values.tolist() == ["a", "b"]
+    assert back["flag"].values.tolist() == [True, False]
+    assert back.attrs["none"] == "null"
+    assert back.attrs["yes"] == "true"
+    assert json.loads(back.attrs["mapping"]) == {"a": 1}
+    assert back.attrs["count"] == 3
+    assert back.attrs["share"] == 0.5
+    assert list(back.attrs["periods"]) == [2.0, 5.0]
+    assert json.loads(back.attrs["names"]) == ["a", "b"]
+    assert np.isnan(back.attrs["missing"])
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "results.nc"
+    path.write_text("old")
+
+    def interrupted() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("half of the n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folders_are_made(tmp_path):
+    with replacing(tmp_path / "a" / "b" / "file.txt") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "a" / "b" / "file.txt").read_text() == "new"
+
+
+def test_places_that_cannot_be_written_are_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(MechnumError, match=r"cannot write .*: give a"),
+        replacing(tmp_path / "file" / "report.html"),
+    ):
+        pass
+    (tmp_path / "folder").mkdir()
+    with (
+        pytest.raises(MechnumError, match=r"cannot write .*: give a"),
+        replacing(tmp_path / "folder") as temporary,
+    ):
+        temporary.write_text("")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(MechnumError, match="there is no file"):
+        read_netcdf(tmp_path / "none.nc")
+    (tmp_path / "text.nc").write_text("not netCDF")
+    with pytest.raises(MechnumError, match="is not a netCDF file of results: give"):
+        read_netcdf(tmp_path / "text.nc")
