@@ -39,15 +39,19 @@ def numbers(
             [(str(number), *(" ".join(map(str, ids)) for ids in row)) for number, *row in columns],
         )
         return
+    behind = f" before {suffix!r}" if suffix else ""
+    labels = ("bare", "after a space", f"after {prefix!r}{behind}")
     print_table(
         ("place", "one token", "of", "not one token"),
         [
             (
-                place,
+                label,
                 str(len(found.single(place))),
                 str(len(found.numbers)),
                 some(found.offending(place)),
             )
-            for place in PLACES
+            for label, place in zip(labels, PLACES, strict=True)
         ],
     )
+    if changed := [n for n, kept in zip(found.numbers, found.continues, strict=True) if not kept]:
+        typer.echo(f"not a continuation of {prefix!r}, whose tokens change: {some(changed)}")
