@@ -91,10 +91,18 @@ def save_adder(net: GPTJForCausalLM, config: AdderConfig, folder: Path) -> None:
 
 
 def load_adder(folder: Path) -> GPTJForCausalLM:
-    """The model in a folder that `save_adder` wrote, in float32."""
-    from transformers import GPTJForCausalLM
+    """The model in a folder that `save_adder` wrote, in float32 and in evaluation mode.
 
-    return GPTJForCausalLM.from_pretrained(folder, local_files_only=True)
+    Not by `from_pretrained`, which draws a bar on the terminal unless a global setting is changed.
+    """
+    import torch
+    from safetensors.torch import load_file
+    from transformers import GPTJConfig, GPTJForCausalLM
+
+    with torch.random.fork_rng(devices=[]):
+        net = GPTJForCausalLM(GPTJConfig.from_pretrained(folder, local_files_only=True))
+    net.load_state_dict(load_file(folder / WEIGHTS_FILE))
+    return net.eval()
 
 
 def _gptj_config(config: AdderConfig) -> GPTJConfig:

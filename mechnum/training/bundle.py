@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,12 +14,11 @@ from mechnum.errors import MechnumError
 from mechnum.models.adders import WEIGHTS_FILE
 from mechnum.training.card import Card, SplitWords
 from mechnum.training.checkpoint import load_state
-from mechnum.training.claim import claim, versions_of_run
+from mechnum.training.claim import check_claim, versions_of_run
 from mechnum.training.data import split
 from mechnum.training.log import LOG_FILE, read_log
 from mechnum.training.loop import evaluate, one_thread
 from mechnum.training.recipe import Recipe
-
 
 RUN_FOLDER = "training"
 
@@ -48,35 +46,42 @@ def export(recipe: Recipe, run: Path, out: Path) -> Card:
     Raises:
         MechnumError: where the run is not finished, or the stored weights give no finite loss.
     """
-    claim(run, recipe)
-    state = load_state(run)
+    check_claim(run, recipe)
+    state, log = load_state(run), read_log(run)
     if state is None or state.step != recipe.steps:
         done = state.step if state else 0
         raise MechnumError(
             f"the run in {run} has done {done} of {recipe.steps} steps: "
             f"finish it with `mechnum train {recipe.name}`"
         )
+    if not log or log[-1].step != recipe.steps:
+        raise MechnumError(
+            f"{run / LOG_FILE} does not reach the last step: start again in another folder"
+        )
     net = recipe.net.build(recipe.seed)
     net.load_state_dict(state.weights)
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out, prefix=".unfinished-") as made:
-        folder = Path(made)
+    folder = out / ".unfinished"
+    # Left over where an export was killed.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
         recipe.net.save(net, recipe.task, folder)
-        card = _card(recipe, run, folder)
+        card = _card(recipe, folder, log[-1].seconds, versions_of_run(run))
         card.write(folder)
         shutil.copyfile(run / LOG_FILE, folder / LOG_FILE)
         for file in sorted(folder.iterdir(), key=lambda file: file.name == WEIGHTS_FILE):
             os.replace(file, out / file.name)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return card
 
 
-def _card(recipe: Recipe, run: Path, folder: Path) -> Card:
+def _card(recipe: Recipe, folder: Path, seconds: float, versions: dict[str, str]) -> Card:
     data = recipe.data()
     parts = split(data, recipe.train_fraction, recipe.seed)
     stored = recipe.net.load(folder)
-    last = read_log(run)[-1]
     with one_thread():
-        score = evaluate(stored, data, parts, recipe.steps, last.seconds)
+        score = evaluate(stored, data, parts, recipe.steps, seconds)
     if not math.isfinite(score.train_loss + score.heldout_loss):
         raise MechnumError(
             f"the stored weights of {recipe.name} give a loss that is not a number: "
@@ -102,7 +107,7 @@ def _card(recipe: Recipe, run: Path, folder: Path) -> Card:
         parameters=sum(parameter.numel() for parameter in stored.parameters()),
         dtype=_dtype(folder / WEIGHTS_FILE),
         recipe=recipe.settings(),
-        versions=versions_of_run(run),
+        versions=versions,
     )
 
 

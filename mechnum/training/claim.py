@@ -25,23 +25,33 @@ def claim(folder: Path, recipe: Recipe) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise MechnumError(f"{folder} is a file: choose another folder")
-    path = folder / RECIPE_FILE
-    unfinished = folder / (RECIPE_FILE + ".tmp")
-    if path.exists():
-        theirs, ours = _read(path)["settings"], recipe.settings()
-        if theirs != ours:
-            other = next(n for n in [*ours, *theirs] if ours.get(n) != theirs.get(n))
-            raise MechnumError(
-                f"{folder} holds a run of another recipe (its {other} differs): choose another "
-                "folder or delete that one"
-            )
+    if (folder / RECIPE_FILE).exists():
+        check_claim(folder, recipe)
         return
+    unfinished = folder / (RECIPE_FILE + ".tmp")
     if folder.exists() and any(file != unfinished for file in folder.iterdir()):
         raise MechnumError(f"{folder} holds other files: choose a new or an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
     content = {"settings": recipe.settings(), "versions": _versions()}
     unfinished.write_text(json.dumps(content, indent=1) + "\n")
-    os.replace(unfinished, path)
+    os.replace(unfinished, folder / RECIPE_FILE)
+
+
+def check_claim(folder: Path, recipe: Recipe) -> None:
+    """Refuse a folder that is not the home of a run of `recipe`.
+
+    Raises:
+        MechnumError: where it is not.
+    """
+    if not (folder / RECIPE_FILE).exists():
+        raise MechnumError(f"{folder} holds no run: start one with `mechnum train {recipe.name}`")
+    theirs, ours = _read(folder / RECIPE_FILE)["settings"], recipe.settings()
+    if theirs != ours:
+        other = next(n for n in [*ours, *theirs] if ours.get(n) != theirs.get(n))
+        raise MechnumError(
+            f"{folder} holds a run of another recipe (its {other} differs): choose another "
+            "folder or delete that one"
+        )
 
 
 def versions_of_run(folder: Path) -> dict[str, str]:

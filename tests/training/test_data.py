@@ -9,14 +9,20 @@ from mechnum.training.data import addition, modular_addition, split
 
 def test_addition_rows_are_all_sums():
     data = addition(7, plus=13, equals=14)
-    rows = {(*row, answer) for *row, answer in zip(*data.tokens.T.tolist(), data.answers.tolist())}
+    rows = {
+        (*row, answer)
+        for *row, answer in zip(*data.tokens.T.tolist(), data.answers.tolist(), strict=True)
+    }
     assert rows == {(a, 13, b, 14, a + b) for a in range(7) for b in range(7)}
     assert len(data.tokens) == 49
 
 
 def test_modular_addition_rows_are_all_sums():
     data = modular_addition(7)
-    rows = {(*row, answer) for *row, answer in zip(*data.tokens.T.tolist(), data.answers.tolist())}
+    rows = {
+        (*row, answer)
+        for *row, answer in zip(*data.tokens.T.tolist(), data.answers.tolist(), strict=True)
+    }
     assert rows == {(a, b, 7, (a + b) % 7) for a in range(7) for b in range(7)}
 
 

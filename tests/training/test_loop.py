@@ -237,7 +237,7 @@ def test_global_generators_threads_and_grad_mode_are_left_alone(tmp_path):
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     # Python's own generator is not compared: beartype, which checks the shapes here, draws from it.
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
     try:
         for recipe in RECIPES:
             train(recipe, tmp_path / recipe.name)
@@ -248,7 +248,7 @@ def test_global_generators_threads_and_grad_mode_are_left_alone(tmp_path):
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(torch.get_rng_state(), before[0])
-    assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
+    assert (np.random.get_state()[1] == before[1]).all()
     assert torch.is_grad_enabled()
 
 

@@ -1,0 +1,74 @@
+"""`mechnum train`: repeat the training run of a bundled model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mechnum.cli.options import Quiet
+from mechnum.cli.outputs import check_writable
+from mechnum.cli.progress import bars
+from mechnum.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from mechnum.training import Score
+
+# How much of the loss curve is printed.
+_LINES = 8
+
+
+def train(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A recipe, such as adder-gptj or clock-113.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder to write; ./NAME by default.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train a bundled model anew, or go on with a run that was stopped, and write its folder."""
+    from mechnum.progress import working
+
+    folder = out or Path(name)
+    check_writable(folder)
+    with bars(quiet):
+        with working("loading the libraries"):
+            from mechnum.training import export, find_recipe, read_log
+            from mechnum.training import train as run_recipe
+            from mechnum.training.bundle import run_folder
+            from mechnum.training.checkpoint import load_state
+        recipe = find_recipe(name)
+        run = run_folder(folder)
+        try:
+            run_recipe(recipe, run)
+        except KeyboardInterrupt:
+            state = load_state(run)
+            step = state.step if state else 0
+            typer.echo(f"stopped: the same command goes on from step {step}", err=True)
+            raise
+        with working("writing the model"):
+            card = export(recipe, run, folder)
+    _print_curve(read_log(run))
+    typer.echo(
+        f"\n{name} is in {folder}; as stored there, its held-out accuracy is "
+        f"{card.heldout_accuracy:.2%} (loss {card.heldout_loss:.3g} nats)"
+    )
+
+
+def _print_curve(scores: list[Score]) -> None:
+    """The end of the loss curve."""
+    print_table(
+        ("step", "train loss", "train accuracy", "held-out loss", "held-out accuracy"),
+        [
+            (
+                str(score.step),
+                f"{score.train_loss:.3g}",
+                f"{score.train_accuracy:.2%}",
+                f"{score.heldout_loss:.3g}",
+                f"{score.heldout_accuracy:.2%}",
+            )
+            for score in scores[-_LINES:]
+        ],
+    )

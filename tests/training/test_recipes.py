@@ -1,0 +1,132 @@
+"""The recipes in short, and the models that they made."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from mechnum.models import bundled
+from mechnum.models.net_file import load_net
+from mechnum.training import RECIPES, Recipe, Score, read_log, train
+from mechnum.training.data import Dataset, split
+from mechnum.training.nets import HelixStart
+from mechnum.training.streams import Stream, stream
+
+ADDER, CLOCK = RECIPES["adder-gptj"], RECIPES["clock-113"]
+SHORT_ADDER = replace(
+    ADDER, steps=40, batch_size=128, warmup_steps=10, schedule="constant", checkpoint_every=40
+)
+BUNDLED = {name: folder for name, folder in bundled().items() if name in RECIPES}
+HELDOUT_ACCURACY = {"adder-gptj": 0.995, "clock-113": 1.0}
+
+
+def permuted(recipe: Recipe) -> Recipe:
+    """The control: the same prompts and answers, but not each with its own."""
+
+    def data() -> Dataset:
+        right = recipe.data()
+        order = torch.randperm(len(right.answers), generator=torch.Generator().manual_seed(0))
+        return replace(right, answers=right.answers[order])
+
+    return replace(recipe, data=data)
+
+
+def last_score(recipe: Recipe, folder) -> Score:
+    train(recipe, folder)
+    return read_log(folder)[-1]
+
+
+def test_short_adder_learns_what_permuted_answers_do_not_teach(tmp_path):
+    learned = last_score(SHORT_ADDER, tmp_path / "learned")
+    control = last_score(permuted(SHORT_ADDER), tmp_path / "control")
+    # 3.20 and 5.22 nats were seen; guessing among 199 numbers costs ln 199 = 5.29.
+    assert learned.heldout_loss < 4.0
+    assert learned.heldout_accuracy > 0.05
+    assert control.heldout_loss > 5.0
+    assert control.heldout_accuracy < 0.02
+
+
+def test_short_clock_learns_its_training_set(tmp_path):
+    score = last_score(replace(CLOCK, steps=60, batch_size=512, checkpoint_every=60), tmp_path)
+    # Before it groks it knows what it has seen, and nothing else.
+    assert score.train_loss < 4.71 < math.log(113) < score.heldout_loss
+    assert score.heldout_accuracy < 0.02
+
+
+def test_helix_start_spans_the_helix():
+    vectors = HelixStart(scale=2.0, noise=0.0).vectors(199, 128, stream(0, Stream.EMBED)).double()
+    n = torch.arange(199, dtype=torch.float64)
+    columns = [n / 99 - 1]
+    for period in (2, 5, 10, 100):
+        columns += [(2 * math.pi * n / period).cos(), (2 * math.pi * n / period).sin()]
+    helix = 2 * torch.stack(columns, dim=1)
+    # The map is orthonormal: it keeps all products between numbers.
+    assert torch.allclose(vectors @ vectors.T, helix @ helix.T, atol=1e-4)
+
+
+def test_helix_start_has_small_random_vectors_and_one_seed():
+    plain, noisy = HelixStart(1.0, noise=0.0), HelixStart(1.0, noise=0.02)
+    seed = stream(0, Stream.EMBED)
+    difference = noisy.vectors(199, 128, seed) - plain.vectors(199, 128, seed)
+    assert difference.std().item() == pytest.approx(0.02, rel=0.05)
+    assert torch.equal(noisy.vectors(19, 32, seed), noisy.vectors(19, 32, seed))
+    other = stream(0, Stream.UNEMBED)
+    assert not torch.equal(noisy.vectors(19, 32, seed), noisy.vectors(19, 32, other))
+
+
+def test_the_adder_is_bundled():
+    assert "adder-gptj" in BUNDLED
+
+
+@pytest.fixture(scope="module", params=BUNDLED.items(), ids=BUNDLED)
+def made(request):
+    """Recipe, folder and card of a bundled model."""
+    name, folder = request.param
+    return RECIPES[name], folder, json.loads((folder / "card.json").read_text())
+
+
+def test_bundled_model_is_small(made):
+    assert (made[1] / "model.safetensors").stat().st_size < 2e6
+
+
+def test_bundled_model_was_made_by_its_recipe_as_it_stands(made):
+    recipe, _, card = made
+    assert card["recipe"] == recipe.settings()
+    assert card["task"] == recipe.task
+    assert card["steps"] == recipe.steps
+
+
+def test_bundled_card_s_scores_are_those_of_the_bundled_weights(made):
+    recipe, folder, card = made
+    data = recipe.data()
+    with torch.no_grad():
+        if (folder / "net.toml").exists():
+            logits = load_net(folder / "net.toml")[0](data.tokens)[:, -1]
+        else:
+            logits = transformers_logits(folder, data)
+    logits = logits.double()
+    right = (logits.argmax(-1) == data.answers).double()
+    losses = torch.nn.functional.cross_entropy(logits, data.answers, reduction="none")
+    parts = split(data, card["recipe"]["train_fraction"], card["seed"])
+    for part, rows in parts._asdict().items():
+        assert card["split"][part] == len(rows)
+        assert card[f"{part}_accuracy"] == pytest.approx(right[rows].mean().item(), abs=1e-9)
+        assert card[f"{part}_loss"] == pytest.approx(losses[rows].mean().item(), rel=1e-3)
+    assert card["heldout_accuracy"] >= HELDOUT_ACCURACY[recipe.name]
+
+
+def transformers_logits(folder, data):
+    """As anyone runs the model, from texts to logits at the last position."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    texts = [f"{a}+{b}=" for a, b in data.tokens[:, [0, 2]].tolist()]
+    tokens = tokenizer(texts, return_tensors="pt").input_ids
+    answers = tokenizer([str(a + b) for a, b in data.tokens[:, [0, 2]].tolist()]).input_ids
+    assert answers == data.answers[:, None].tolist()
+    return torch.cat([model(rows).logits[:, -1] for rows in tokens.split(2000)])
