@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from tokenizers import Regex, normalizers
 
 from mechnum import tasks
 from mechnum.errors import MechnumError
+from mechnum.models.number_tokenizer import number_tokenizer
 from tests.tasks import npm_tokenizers
 from tests.tasks.small_tokenizers import (
     byte_pairs,
@@ -209,6 +212,18 @@ def test_unknown_words_are_refused():
     model = model_with(word_level(), template="Sum: {a}+{b}=")
     with pytest.raises(MechnumError, match="has no token for 'S' in"):
         tasks.addition(range(5)).prompts(model)
+
+
+def test_bundled_adders_tokenizer_knows_the_sums_of_its_range_and_no_words():
+    # Its unknown token is its BOS token too, as in GPT-2's vocabulary.
+    model = model_with(number_tokenizer(n_numbers=19, n_ctx=4))
+    (prompts,) = tasks.addition(range(10)).prompts(model)
+    assert torch.equal(prompts.tokens[:, 0], prompts.variables["a"])
+    assert torch.equal(prompts.answers, prompts.variables["answer"])
+    with pytest.raises(MechnumError, match=r"2 of the 21 operands and sums .* \(19, 20\)"):
+        tasks.addition(range(11)).prompts(model)
+    with pytest.raises(MechnumError, match="has no token for 'O' in"):
+        tasks.addition(range(10)).prompts(replace(model, template=None))
 
 
 # --- context
