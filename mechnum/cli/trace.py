@@ -9,8 +9,10 @@ import typer
 
 from mechnum.cli.loading import load_model
 from mechnum.cli.options import Device, Dtype, Out, Quiet, Seed
+from mechnum.cli.outputs import check_writable
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
+from mechnum.errors import MechnumError
 
 if TYPE_CHECKING:
     from mechnum.tasks import Task
@@ -26,26 +28,31 @@ def trace(
     ] = "adder-gptj",
     task: Annotated[
         str | None,
-        typer.Option(help="addition or modular_addition:P; by default the model's own."),
+        typer.Option(
+            metavar="TASK", help="addition or modular_addition:P; by default the model's own."
+        ),
     ] = None,
     between: Annotated[
         str, typer.Option("--range", metavar="FIRST-LAST", help="The numbers that are added.")
     ] = "0-99",
     max_sum: Annotated[int | None, typer.Option(help="Leave out larger sums.")] = None,
-    shots: Annotated[int, typer.Option(help="Solved sums before each prompt.")] = 0,
+    shots: Annotated[int, typer.Option(min=0, help="Solved sums before each prompt.")] = 0,
     digits: Annotated[
         Literal["single", "last"],
         typer.Option(help="single refuses numbers of several tokens; last reads their last one."),
     ] = "single",
-    pairs: Annotated[int, typer.Option(help="Pairs of prompts to patch, at most.")] = 100,
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs of prompts to patch, at most.")] = 100,
     seed: Seed = 0,
     out: Out = Path("report"),
     device: Device = None,
     dtype: Dtype = None,
     quiet: Quiet = False,
 ) -> None:
-    """Trace how a model adds; write report.html and results.nc and print a summary."""
-    out.mkdir(parents=True, exist_ok=True)
+    """Trace how a model adds, as one HTML page.
+
+    Writes report.html and results.nc into DIR and prints a summary.
+    """
+    check_writable(out)
     with bars(quiet):
         loaded = load_model(model, device, dtype)
         from mechnum.circuits.trace import trace as run_trace
@@ -68,7 +75,6 @@ def _task(
     seed: int,
 ) -> Task:
     """The task with the options of addition, where it is addition."""
-    from mechnum.errors import MechnumError
     from mechnum.tasks import addition, parse
     from mechnum.tasks.numbers import parse_range
 

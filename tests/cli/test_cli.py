@@ -147,8 +147,8 @@ def test_out_without_write_permission(run, failing, tmp_path, monkeypatch):
 
 
 def test_options_of_additions_are_refused_for_other_tasks():
-    with pytest.raises(MechnumError, match=r"--max-sum.*leave them out for modular_addition:7"):
-        trace._task("modular_addition:7", None, 9, 0, "single", 0)
+    with pytest.raises(MechnumError, match=r"do not go with modular_addition:7: use them"):
+        trace._task("modular_addition:7", "0-99", 9, 0, "single", 0)
 
 
 def test_fetch_of_an_unknown_model(run):
