@@ -80,6 +80,11 @@ def listed(items: Sequence[str]) -> str:
     return f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+def after_layer(layer: int) -> str:
+    """Where a state is: `after layer 2`, or `in the embedding` for layer -1."""
+    return "in the embedding" if layer == -1 else f"after layer {layer}"
+
+
 def unit(attrs: Mapping[str, Any]) -> str:
     """The unit of an effect, from the metric that its attributes name."""
     return _METRICS.get(str(attrs.get("metric")), ("", str(attrs.get("metric", ""))))[1]

@@ -1,0 +1,41 @@
+"""Reports: figures, HTML pages, the summary on the terminal, and files of results.
+
+Everything here takes results (xarray, pandas, plain data), never models.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_WHERE = {
+    "Attention": "blocks",
+    "Caption": "blocks",
+    "Facts": "blocks",
+    "Figure": "blocks",
+    "Page": "page",
+    "Section": "page",
+    "Table": "blocks",
+    "Text": "blocks",
+    "Tokens": "blocks",
+    "effect_frame": "frames",
+    "mean_interval": "intervals",
+    "read_netcdf": "exports",
+    "save": "trace",
+    "score_frame": "frames",
+    "summary_frame": "summary",
+    "trace_page": "trace",
+    "trace_summary": "summary",
+    "write_csv": "exports",
+    "write_json": "exports",
+    "write_netcdf": "exports",
+}
+
+__all__ = sorted(_WHERE)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    # plotly, pandas and xarray take a second to import, which `mechnum --help` must not pay.
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -1,0 +1,87 @@
+"""What all figures share: the empty canvas and small helpers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from mechnum.report import theme
+from mechnum.report.plain import plain
+
+DIGITS = 6  # Significant digits of the numbers in pages; results.nc keeps all of them.
+
+
+@cache
+def _template() -> go.layout.Template:
+    # plotly checks a template value by value, which takes longer than all else in a figure.
+    return go.layout.Template(theme.template("light"))
+
+
+def canvas(height: int, **layout: Any) -> go.Figure:
+    """An empty figure in the light theme; pages change the theme with the reader's."""
+    figure = go.Figure()
+    figure.update_layout(template=_template(), height=height, **layout)
+    return figure
+
+
+def panels(titles: Sequence[str], height: int, columns: int, **spacing: Any) -> go.Figure:
+    """An empty figure with one titled panel for each title, `columns` in a row.
+
+    Panel i is at `panel_place(i, columns)`. `spacing` goes to plotly's make_subplots.
+    """
+    rows = max(1, -(-len(titles) // columns))
+    figure = make_subplots(
+        rows=rows, cols=columns, subplot_titles=[f"<b>{title}</b>" for title in titles], **spacing
+    )
+    figure.update_layout(template=_template(), height=height)
+    figure.update_annotations(font={"size": 13}, yshift=4)
+    return figure
+
+
+def panel_place(index: int, columns: int) -> dict[str, int]:
+    """Row and column of the `index`-th panel, as plotly counts them (from 1)."""
+    return {"row": index // columns + 1, "col": index % columns + 1}
+
+
+LEGEND_ABOVE = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.12, "yanchor": "bottom"}
+
+
+def series(index: int) -> dict[str, str]:
+    """Colour, dash and marker of the `index`-th series."""
+    return {
+        "colour": theme.SERIES[index % len(theme.SERIES)],
+        "dash": theme.DASHES[index % len(theme.DASHES)],
+        "symbol": theme.SYMBOLS[index % len(theme.SYMBOLS)],
+    }
+
+
+def values(items: Iterable[Any]) -> list[Any]:
+    """Plain numbers with NaN as None, which plotly draws as a gap."""
+    return plain(list(items), DIGITS)  # type: ignore[return-value]
+
+
+def whole_ticks(count: int, most: int = 16) -> dict[str, Any]:
+    """Axis settings that label whole numbers 0 ... count - 1, thinned to at most `most` labels."""
+    return {"tickmode": "linear", "tick0": 0, "dtick": max(1, math.ceil(count / most))}
+
+
+def whiskers(frame: pd.DataFrame, value: str) -> dict[str, Any]:
+    """Error bars from `value` to the ends of its interval; none where there is no interval."""
+    mean, low, high = (
+        frame[name].to_numpy(dtype=float) for name in (value, f"{value}_low", f"{value}_high")
+    )
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": values(high - mean),
+        "arrayminus": values(mean - low),
+        "thickness": 1.2,
+        "width": 3,
+        "color": theme.EDGE,
+    }

@@ -1,0 +1,95 @@
+"""A page: sections of blocks, rendered into one HTML file that needs nothing outside itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mechnum.report import assets, theme
+from mechnum.report.blocks import Attention, Block, Figure
+from mechnum.report.exports import replacing
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page with a title of its own in the contents."""
+
+    title: str
+    blocks: Sequence[Block]
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report.
+
+    `title` and `subtitle` head it, `lead` says in a sentence or two what was found, `sections`
+    follow. `html()` gives the whole file: styles, scripts and data are inside, and its content
+    security policy forbids every request.
+    """
+
+    title: str
+    sections: Sequence[Section]
+    lead: str = ""
+    subtitle: str = ""
+
+    def html(self) -> str:
+        """The page as one HTML document."""
+        blocks = [block for section in self.sections for block in section.blocks]
+        scripts = []
+        if any(isinstance(block, Figure) for block in blocks):
+            scripts.append(assets.plotly_script())
+        if any(isinstance(block, Attention) for block in blocks):
+            scripts.append(assets.circuitsvis_script())
+        return (
+            _environment()
+            .get_template("page.html.j2")
+            .render(
+                page=self,
+                slug=_Slugs(),
+                style=assets.style(),
+                scripts=[*scripts, assets.own_script()],
+                themes={mode: theme.template(mode) for mode in ("light", "dark")},
+            )
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to `path`; the file appears whole or not at all."""
+        with replacing(path) as temporary:
+            temporary.write_text(self.html(), encoding="utf-8")
+        return Path(path)
+
+
+class _Slugs:
+    """Anchor names, unique within one page."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def __call__(self, title: str) -> str:
+        name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "part"
+        self._used[name] = self._used.get(name, 0) + 1
+        return name if self._used[name] == 1 else f"{name}-{self._used[name]}"
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(assets.TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    kwargs: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False, "sort_keys": False}
+    environment.policies["json.dumps_kwargs"] = kwargs
+    return environment

@@ -1,0 +1,66 @@
+"""The section that says how the results were made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mechnum.report import reading, words
+from mechnum.report.blocks import Facts, Text
+from mechnum.report.page import Section
+
+# Attributes that every trace has, in the order of reading; others follow under their own names.
+_LABELS = {
+    "model": "Model",
+    "family": "Architecture",
+    "task": "Task",
+    "template": "Prompt",
+    "metric": "Metric",
+    "direction": "Direction of patching",
+    "norm": "Final norm in direct effects",
+    "accuracy": "Accuracy",
+    "n_prompts": "Prompts",
+    "dropped": "Dropped candidates",
+    "seed": "Seed",
+    "processing": "Weights",
+    "dtype": "Precision",
+    "verification": "Largest logit difference to the wrapped model",
+    "versions": "Versions",
+}
+
+
+def provenance_section(results: xr.DataTree) -> Section:
+    """Every attribute of the results' root, in words."""
+    attrs = {str(name): value for name, value in results.attrs.items()}
+    names = [name for name in _LABELS if name in attrs]
+    names += [name for name in attrs if name not in _LABELS]
+    rows = [
+        (_LABELS.get(name, name.replace("_", " ").capitalize()), _written(name, attrs))
+        for name in names
+    ]
+    note = (
+        "results.nc, written beside this page, holds the values of each pair with all digits; this "
+        "page holds means with six significant digits."
+    )
+    return Section("How it was made", [Facts(rows), Text([note])])
+
+
+def _written(name: str, attrs: Mapping[str, Any]) -> str:
+    value = attrs[name]
+    content = reading.structured(value)
+    if isinstance(content, Mapping):
+        return "\n".join(f"{key}: {item}" for key, item in content.items()) or "none"
+    if isinstance(content, (list, tuple, np.ndarray)):
+        return ", ".join(str(item) for item in np.ravel(content).tolist()) or "none"
+    if name == "metric":
+        return f"{value}: {words.metric(attrs)}"
+    if name == "accuracy":
+        return words.percent(float(value))
+    if isinstance(value, (int, np.integer)):
+        return str(int(value)) if name == "seed" else words.number(int(value))
+    if isinstance(value, (float, np.floating)):
+        return words.number(float(value))
+    return str(value)

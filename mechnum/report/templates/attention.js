@@ -1,0 +1,56 @@
+// Attention patterns by CircuitsVis; the choice of layer and head is ours, so that keys reach it.
+const AttentionView = (() => {
+  const look = { minValue: 0, maxValue: 1, positiveColor: "#0b3f75", upperTriColor: "#e3e6ea" };
+  let made = 0;
+
+  // CircuitsVis makes a new root for each drawing, so each needs an element of its own.
+  function pattern(host, tokens, attention, zoomed) {
+    const id = `attention-${made++}`;
+    host.replaceChildren(element("div", { id }));
+    CircuitsVis.render(id, CircuitsVis.AttentionPattern, { tokens, attention, zoomed, showAxisLabels: zoomed, ...look });
+  }
+
+  function draw(host) {
+    const { tokens, layers } = readJson(host.dataset.attention);
+    const names = Object.keys(layers);
+    const group = host.dataset.attention;
+    const heads = element("div", { class: "heads", role: "group", "aria-label": "Heads" });
+    const zoom = element("div", { class: "zoom", role: "img" });
+    const radios = names.map((layer, index) => {
+      const input = element("input", { type: "radio", name: `${group}-layer`, value: layer, onchange: () => showLayer(layer) });
+      input.checked = index === names.length - 1;
+      return element("label", {}, input, element("span", {}, layer));
+    });
+    // CircuitsVis draws no token larger than this.
+    zoom.style.maxWidth = `min(36rem, calc(${8 * tokens.length}em + 4rem))`;
+    const layerSwitch = element("fieldset", { class: "switch" }, element("legend", {}, "Layer"), ...radios);
+    layerSwitch.hidden = names.length === 1;
+    host.append(layerSwitch, heads, zoom);
+
+    function showHead(layer, head, button) {
+      heads.querySelectorAll("button").forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
+      zoom.setAttribute("aria-label", describe(layer, head));
+      pattern(zoom, tokens, layers[layer][head], true);
+    }
+    // In words: where the last token looks most.
+    function describe(layer, head) {
+      const last = layers[layer][head].at(-1);
+      const most = last.indexOf(Math.max(...last));
+      return `Attention of head ${layer}.${head}: the last token attends most to position ${most} (${tokens[most]}), ${Math.round(100 * last[most])} %`;
+    }
+    function showLayer(layer) {
+      const buttons = Object.keys(layers[layer]).map((head) => {
+        const thumb = element("div", { class: "thumb" });
+        const button = element("button", { type: "button", "aria-pressed": "false", title: describe(layer, head) }, thumb, `${layer}.${head}`);
+        button.addEventListener("click", () => showHead(layer, head, button));
+        return [button, thumb, head];
+      });
+      heads.replaceChildren(...buttons.map(([button]) => button));
+      buttons.forEach(([, thumb, head]) => pattern(thumb, tokens, layers[layer][head], false));
+      if (buttons.length) showHead(layer, buttons[0][2], buttons[0][0]);
+    }
+    showLayer(names.at(-1));
+  }
+
+  return { start: () => document.querySelectorAll("[data-attention]").forEach(draw) };
+})();

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from mechnum.report import intervals
+from mechnum.report.intervals import mean_interval
+
+
+def pairs(values) -> xr.DataArray:
+    values = np.asarray(values, dtype=float)
+    return xr.DataArray(values, dims=("pair", "layer")[: values.ndim])
+
+
+def test_mean_and_count_are_exact():
+    table = mean_interval(pairs([[1.0, 4.0], [2.0, 6.0], [6.0, 8.0]]))
+    assert table["mean"].values.tolist() == [3.0, 6.0]
+    assert table["n"].values.tolist() == [3, 3]
+    assert table["mean"].dims == ("layer",)
+
+
+def test_interval_agrees_with_a_plain_percentile_bootstrap():
+    rng = np.random.default_rng(1)
+    values = rng.gamma(2.0, 1.0, (80, 2))
+    table = mean_interval(pairs(values), seed=3)
+    resamples = np.array([values[rng.integers(0, 80, 80)].mean(axis=0) for _ in range(20_000)])
+    low, high = np.quantile(resamples, [0.025, 0.975], axis=0)
+    # Two bootstraps differ by the noise of their quantiles, a few percent of the width.
+    room = 0.08 * (high - low)
+    assert np.all(np.abs(table["low"] - low) < room)
+    assert np.all(np.abs(table["high"] - high) < room)
+
+
+def test_interval_covers_the_true_mean_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.0, 1.0, (60, 1000))
+    table = mean_interval(pairs(values))
+    covered = float(((table["low"] < 0) & (table["high"] > 0)).mean())
+    assert covered == pytest.approx(0.95, abs=0.025)
+
+
+def test_missing_values_are_left_out():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = mean_interval(pairs([[1.0, np.nan, 5.0], [3.0, np.nan, np.nan]]))
+    assert table["mean"].values.tolist()[::2] == [2.0, 5.0]
+    assert np.isnan(table["mean"].values[1])
+    assert table["n"].values.tolist() == [2, 0, 1]
+    assert np.isnan(table["low"].values[1:]).all()
+    assert np.isfinite(table["low"].values[0])
+
+
+def test_one_pair_has_no_interval():
+    table = mean_interval(pairs([[1.0, 2.0]]))
+    assert table["mean"].values.tolist() == [1.0, 2.0]
+    assert np.isnan(table["low"]).all()
+
+
+def test_same_seed_same_interval_and_global_generator_untouched(monkeypatch):
+    values = pairs(np.random.default_rng(0).normal(size=(50, 3)))
+    before = np.random.get_state()[1].copy()
+    first = mean_interval(values, seed=5)
+    assert (np.random.get_state()[1] == before).all()
+    assert mean_interval(values, seed=5).identical(first)
+    assert not mean_interval(values, seed=6).identical(first)
+
+
+def test_batches_do_not_change_the_interval(monkeypatch):
+    values = pairs(np.random.default_rng(0).normal(size=(50, 3)))
+    whole = mean_interval(values)
+    monkeypatch.setattr(intervals, "BATCH_VALUES", 7 * values.size)
+    assert mean_interval(values).identical(whole)
