@@ -10,6 +10,7 @@ import typer
 from mechnum.cli.options import Quiet
 from mechnum.cli.progress import bars
 from mechnum.errors import MechnumError
+from mechnum.progress import working
 
 
 def fetch(
@@ -28,8 +29,6 @@ def fetch(
         raise MechnumError(
             f"{model!r} cannot be fetched: fetch smollm2, or load {model!r} as it is"
         )
-    from mechnum.progress import working
-
     with bars(quiet):
         with working("loading the libraries"):
             from mechnum.models.smollm2 import fetch_smollm2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from mechnum.cli.loading import load_model
 from mechnum.cli.options import Device, Dtype, ModelName, Quiet
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import print_table
+from mechnum.progress import working
 
 if TYPE_CHECKING:
     from mechnum.models import HookWrite
@@ -21,13 +23,13 @@ def verify(
     model: ModelName, device: Device = None, dtype: Dtype = None, quiet: Quiet = False
 ) -> None:
     """Compare the decoder with the model, hook by hook."""
-    from mechnum.progress import working
-
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        with working("writing to the hook points"):
-            from mechnum.models import try_hooks
+        from mechnum.models import try_hooks
 
+        with working("writing to the hook points"), warnings.catch_warnings():
+            # TransformerLens warns of some discarded writes; the table shows them all.
+            warnings.simplefilter("ignore", UserWarning)
             writes = try_hooks(loaded.decoder, loaded.tl)
     found = loaded.verification
     typer.echo(
