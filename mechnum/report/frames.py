@@ -21,12 +21,13 @@ def effect_frame(effects: xr.Dataset, seed: int = 0) -> pd.DataFrame:
     """
     names = _present(effects, EFFECTS)
     node = [dim for dim in ("layer", "head") if dim in effects[names[0]].dims]
-    tables = []
+    table = xr.Dataset()
     for name in names:
-        table = mean_interval(effects[name].transpose("pair", *node), seed=seed)
-        table = table.rename(mean=name, low=f"{name}_low", high=f"{name}_high")
-        tables.append(table if name == names[-1] else table.drop_vars("n"))
-    return _tidy(xr.merge(tables, compat="override", join="exact"), node)
+        means = mean_interval(effects[name].transpose("pair", *node), seed=seed)
+        renamed = means.rename(mean=name, low=f"{name}_low", high=f"{name}_high")
+        table = table.assign(renamed.data_vars)
+    # Behind the values rather than between them.
+    return _tidy(table[[*(name for name in table.data_vars if name != "n"), "n"]], node)
 
 
 def score_frame(site: xr.Dataset, seed: int = 0) -> pd.DataFrame:
@@ -34,15 +35,15 @@ def score_frame(site: xr.Dataset, seed: int = 0) -> pd.DataFrame:
 
     `site` has `score` (layer, method, pair) or `r2` (layer, method), or both.
     """
-    tables = []
-    if "score" in site:
-        score = mean_interval(site["score"].transpose("pair", "layer", "method"), seed=seed)
-        tables.append(score.rename(mean="score", low="score_low", high="score_high"))
-    if "r2" in site:
-        tables.append(site[["r2"]].transpose("layer", "method"))
-    if not tables:
+    if "score" not in site and "r2" not in site:
         raise MechnumError("a helix site has neither score nor r2: give one of them")
-    return _tidy(xr.merge(tables, compat="override", join="exact"), ["layer", "method"])
+    table = xr.Dataset()
+    if "score" in site:
+        means = mean_interval(site["score"].transpose("pair", "layer", "method"), seed=seed)
+        table = means.rename(mean="score", low="score_low", high="score_high")
+    if "r2" in site:
+        table = table.assign(r2=site["r2"])
+    return _tidy(table, ["layer", "method"])
 
 
 def ranked(frame: pd.DataFrame, effect: str, top: int | None = None) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 from mechnum.errors import MechnumError
 
@@ -36,15 +36,16 @@ def plain(value: object, digits: int | None = None) -> Plain:
         return str(value)
     if isinstance(value, PurePath):
         return str(value)
-    listed = getattr(value, "tolist", None) or getattr(value, "to_list", None)
+    listed = getattr(value, "tolist", None)
     if callable(listed):
         content = listed()
         # bfloat16 scalars of ml_dtypes list themselves as themselves.
-        return _float(float(content), digits) if content is value else plain(content, digits)
+        if content is not value:
+            return plain(content, digits)
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    if hasattr(value, "__float__"):
-        return _float(float(value), digits)  # type: ignore[arg-type]
+    if isinstance(value, SupportsFloat):
+        return _float(float(value), digits)
     raise MechnumError(
         f"a {type(value).__name__} cannot be written as plain data: "
         "give numbers, strings, lists, mappings or arrays"

@@ -39,7 +39,8 @@ def group(results: xr.DataTree, path: str) -> xr.Dataset | None:
 
 def attributes(results: xr.DataTree, dataset: xr.Dataset | None = None) -> dict[str, Any]:
     """The root's attributes, overruled by those of `dataset`."""
-    return {**results.attrs, **({} if dataset is None else dataset.attrs)}
+    said = {**results.attrs, **({} if dataset is None else dataset.attrs)}
+    return {str(name): value for name, value in said.items()}
 
 
 def seed(results: xr.DataTree) -> int:

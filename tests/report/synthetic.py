@@ -105,7 +105,7 @@ def _site(rng: np.random.Generator, best: int) -> xr.Dataset:
         coords={
             "layer": np.arange(N_LAYERS), "method": list(METHODS), "pair": np.arange(N_PAIRS)
         },
-        attrs={"periods": list(PERIODS), "features": "a", "folds": "5"},
+        attrs={"periods": list(PERIODS), "features": "a", "components": 100, "folds": "5"},
     )  # fmt: skip
 
 

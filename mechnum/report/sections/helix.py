@@ -19,22 +19,24 @@ def helix_section(results: xr.DataTree, sites: dict[str, pd.DataFrame]) -> Secti
     """Held-out R² and causal score by layer, one panel for each site, and the helix's planes."""
     blocks: list[Block] = []
     if sites:
-        attrs = reading.attributes(results, next(iter(reading.helix_sites(results).values())))
+        datasets = reading.helix_sites(results)
+        attrs = reading.attributes(results, next(iter(datasets.values())))
+        fit = _fit(datasets)
         data = pd.concat(
             [frame.assign(site=site) for site, frame in sites.items()], ignore_index=True
         )
         data = data[["site", *data.columns.drop("site")]]
         if "r2" in data:
-            blocks.append(_fits(sites, data, attrs))
+            blocks.append(_fits(sites, data, fit))
         if "score" in data:
-            blocks.append(_scores(sites, data, attrs))
+            blocks.append(_scores(sites, data, fit, attrs))
     planes = reading.group(results, "helix/planes")
     if planes is not None and "coordinates" in planes:
         blocks.append(_planes(planes))
     return Section("Helix", blocks) if blocks else None
 
 
-def _fits(sites: dict[str, pd.DataFrame], data: pd.DataFrame, attrs: Mapping[str, Any]) -> Figure:
+def _fits(sites: dict[str, pd.DataFrame], data: pd.DataFrame, fit: str) -> Figure:
     cut = " Values below the axis are in the table." if data["r2"].min() < figures.R2_FLOOR else ""
     return Figure(
         title="How well each fit explains the states",
@@ -42,8 +44,7 @@ def _fits(sites: dict[str, pd.DataFrame], data: pd.DataFrame, attrs: Mapping[str
         caption=Caption(
             text="R² of what each fit predicts for the clean states of the pairs, by layer; emb is "
             f"the embedding.{cut}",
-            estimand="Share of the variance of the states over pairs that the fit explains"
-            f"{_fit(attrs)}",
+            estimand=f"Share of the variance of the states over pairs that the fit explains{fit}",
             n=words.count_range(data["n"], "pairs") if "n" in data else "",
             null="0 or less: the fit predicts no better than the mean state",
         ),
@@ -53,14 +54,16 @@ def _fits(sites: dict[str, pd.DataFrame], data: pd.DataFrame, attrs: Mapping[str
     )
 
 
-def _scores(sites: dict[str, pd.DataFrame], data: pd.DataFrame, attrs: Mapping[str, Any]) -> Figure:
+def _scores(
+    sites: dict[str, pd.DataFrame], data: pd.DataFrame, fit: str, attrs: Mapping[str, Any]
+) -> Figure:
     return Figure(
         title="What each fit causes",
         views={"score": figures.scores_by_layer(_titled(sites), words.unit(attrs))},
         caption=Caption(
             text="The state after a layer is overwritten, at one position of the corrupt run, by "
             "the clean state (full state) or by a fit of it. Bands are intervals.",
-            estimand=f"Change of {words.metric(attrs)} in the corrupt run{_fit(attrs)}",
+            estimand=f"Change of {words.metric(attrs)} in the corrupt run{fit}",
             n=words.count_range(data["n"], "pairs"),
             interval=INTERVAL_WORDS,
             null="0: what was written does not move the answer. The full state is what a perfect "
@@ -109,13 +112,23 @@ def _width(sites: dict[str, pd.DataFrame]) -> int:
     return 120 + 200 * len(sites)
 
 
-def _fit(attrs: Mapping[str, Any]) -> str:
+def _fit(datasets: Mapping[str, xr.Dataset]) -> str:
+    """How the fits were made, in brackets; all but the variables is the same at every site."""
+    attrs = next(iter(datasets.values())).attrs
     parts = []
     periods = reading.structured(attrs.get("periods"))
     if periods is not None:
         named = [words.number(float(period), 4) for period in np.ravel(periods)]
         parts.append(f"periods {words.listed(named)}")
-    parts += [f"{name} {attrs[name]}" for name in ("features", "components") if name in attrs]
+    variables = [
+        f"{dataset.attrs['features']} at {site}"
+        for site, dataset in datasets.items()
+        if "features" in dataset.attrs
+    ]
+    if variables:
+        parts.append(f"of {words.listed(variables)}")
+    if "components" in attrs:
+        parts.append(f"within {attrs['components']} principal components")
     if attrs.get("folds") == "in sample":
         parts.append("in sample: the fits have seen the pairs' numbers")
     elif "folds" in attrs:
