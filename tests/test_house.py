@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,3 +97,14 @@ def test_every_package_is_installed():
 @pytest.mark.parametrize("folder", sorted({path.parent for path in MODULES}), ids=name)
 def test_every_folder_is_a_package(folder):
     assert (folder / "__init__.py").is_file()
+
+
+def test_every_library_that_is_imported_is_declared():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = project.split("dependencies = [")[1].split("\n]")[0]
+    declared = {found.lower() for found in re.findall(r'"([A-Za-z0-9-]+)', listed)}
+    found = {module.split(".")[0] for path in MODULES for module in imported(path)}
+    libraries = found - set(sys.stdlib_module_names) - {"mechnum", "tomllib"}
+    renamed = {"sklearn": "scikit-learn"}
+    names = {renamed.get(library, library.replace("_", "-")) for library in libraries}
+    assert names <= declared
