@@ -175,7 +175,7 @@ def _planes(
     """The helix of operand a in its planes, at the layer where it explains the states best."""
     r2 = scores["r2"].sel({"method": "helix"}).values
     layer = int(scores["layer"].values[np.nanargmax(r2)])
-    numbers, states = numbers_of(prompts, ["a"]), states_of(model, prompts, "a")[layer]
+    numbers, states = numbers_of(prompts, ["a"]), states_of(model, prompts, "a")[layer + 1]
     helix = Helix(periods).fit(numbers, states)
     return helix_planes(helix, numbers, states).assign_attrs(site="a", layer=layer)
 

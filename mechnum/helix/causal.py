@@ -53,11 +53,11 @@ def causal_scores(
 ) -> xr.Dataset:
     """Effect of overwriting a state of the corrupt run with what a fit says of the clean number.
 
-    For each layer, `resid_post` at `position` is overwritten and the rest is recomputed. What is
-    written: "full", the clean run's state; "pca", that state rebuilt from principal components;
-    "helix", "circle" and "polynomial", the state that the fit predicts for the clean numbers;
-    "permuted", the prediction of a helix that was fitted to shuffled numbers. All of it is computed
-    from stored runs before anything is patched.
+    For the embedding (layer −1) and each layer's output, the state at `position` is overwritten and
+    the rest is recomputed. What is written: "full", the clean run's state; "pca", that state
+    rebuilt from principal components; "helix", "circle" and "polynomial", the state that the fit
+    predicts for the clean numbers; "permuted", the prediction of a helix that was fitted to
+    shuffled numbers. All of it is computed from stored runs before anything is patched.
 
     With k periods and v variables the helix has (2k + 1)·v columns beside the constant, PCA as
     many components, the polynomials degree 2k + 1, and the circle one column a variable less.
@@ -69,7 +69,7 @@ def causal_scores(
             sums of them, as ("a",), ("a+b",), ("a", "b", "a+b"). The default is the operand at its
             own position, and the answer everywhere else.
         components: principal components of the states that are fitted, at most.
-        layers: the layers to patch; all of them by default.
+        layers: the layers to patch, −1 for the embedding; all of them by default.
         folds: each pair is scored by fits that have not seen its numbers: values are dealt into
             this many folds, see `mechnum.helix.crossfit.parts_by_value`. None fits to all prompts
             and scores in sample, as the paper did.
@@ -78,8 +78,8 @@ def causal_scores(
     Returns:
         `score` over (layer, method, pair): metric after overwriting minus metric of the corrupt
         run, in units of the metric. `r2` over (layer, method): R² of the written values as
-        predictions of the clean states, over pairs (NaN for a single pair), out of sample unless
-        `folds` is None. xarray takes the word `method` for itself, so select with
+        predictions of the clean states, over pairs, out of sample unless `folds` is None; NaN where
+        the clean states are all the same. xarray takes the word `method` for itself, so select with
         `.sel({"method": "helix"})`. Coordinate `parameters` over method: independent directions
         written at most, beside the constant.
 
@@ -88,7 +88,7 @@ def causal_scores(
             have too few numbers for the columns.
     """
     methods = _check_methods(methods)
-    chosen = list(range(model.spec.n_layers) if layers is None else layers)
+    chosen = list(range(-1, model.spec.n_layers) if layers is None else layers)
     _check_layers(chosen, model)
     if len(pairs) == 0 or not prompts:
         raise MechnumError("there are no pairs or no prompts to fit: give at least one of each")
@@ -107,13 +107,13 @@ def causal_scores(
     cells = [(row, column) for row in range(shape[0]) for column in range(shape[1])]
     for row, column in track(cells, f"fitting states at {position}"):
         layer, method = chosen[row], methods[column]
-        true = clean_states[layer].astype(np.float64)
+        true = clean_states[layer + 1].astype(np.float64)
         written = true
         if method != "full":
-            fitted_on = (numbers, states[layer].astype(np.float64))
+            fitted_on = (numbers, states[layer + 1].astype(np.float64))
             written = predictions(estimators[method], fitted_on, (clean_numbers, true), parts)
         values[row, column] = written
-        if len(pairs) > 1:
+        if bool((true != true[0]).any()):
             r2[row, column] = explained_variance(true, written)
     score = patch_residual(model, pairs, torch.from_numpy(values), chosen, position, metric)
     return xr.Dataset(
@@ -152,10 +152,10 @@ def _check_methods(methods: Sequence[Method]) -> list[Method]:
 def _check_layers(layers: Sequence[int], model: Model) -> None:
     if not layers:
         raise MechnumError("no layers to patch: name at least one, or leave `layers` out")
-    outside = [layer for layer in layers if not 0 <= layer < model.spec.n_layers]
+    outside = [layer for layer in layers if not -1 <= layer < model.spec.n_layers]
     if outside:
         raise MechnumError(
-            f"layer {outside[0]} does not exist: {model.name} has layers 0 to "
+            f"layer {outside[0]} does not exist: {model.name} has layers −1 (the embedding) to "
             f"{model.spec.n_layers - 1}"
         )
 

@@ -48,8 +48,8 @@ def sample_prompts(
 
 def states_of(
     model: Model, prompts: Sequence[Prompts], position: str | int = "end"
-) -> Float32[np.ndarray, "layer prompt d_model"]:
-    """The state after each layer (`resid_post`) at one position, group after group.
+) -> Float32[np.ndarray, "stage prompt d_model"]:
+    """The embedding and the state after each layer at one position, group after group.
 
     Runs in batches; held at a time is the result, 4 bytes a number, and one batch.
 
@@ -63,12 +63,12 @@ def states_of(
     """
     spec = model.spec
     total = sum(map(len, prompts))
-    states = np.empty((spec.n_layers, total, spec.d_model), dtype=np.float32)
+    states = np.empty((spec.n_layers + 1, total, spec.d_model), dtype=np.float32)
     before = 0
     todo = []
     for group in prompts:
         length = group.tokens.shape[1]
-        places = resolve_position(position, dict(group.positions), length)
+        places = resolve_position(position, group.positions, length)
         for place in places.unique().tolist():
             rows = (places == place).nonzero().flatten()
             kept_bytes = 4 * spec.n_layers * (length - place) * spec.d_model
@@ -76,9 +76,10 @@ def states_of(
             todo += [(group, place, before, rows[part]) for part in batches(len(rows), row_bytes)]
         before += len(group)
     for group, place, offset, rows in track(todo, f"states at {position}"):
-        run = model.run(group.tokens[rows], keep=("resid_post",), start=place)
-        at_place = [run["resid_post", layer][:, 0].float().cpu() for layer in range(spec.n_layers)]
-        states[:, offset + rows.numpy()] = torch.stack(at_place).numpy()
+        run = model.run(group.tokens[rows], keep=("resid_pre",), start=place)
+        entering = [run["resid_pre", layer][:, 0] for layer in range(spec.n_layers)]
+        at_place = torch.stack([*entering, run.last[:, 0]]).float().cpu()
+        states[:, offset + rows.numpy()] = at_place.numpy()
     return states
 
 

@@ -47,7 +47,7 @@ class Run:
     tokens: Int[Tensor, "prompt pos"]
     start: int
     states: dict[StateName, list[Tensor]]
-    last: Float[Tensor, "prompt pos d_model"]
+    last: Float[Tensor, "prompt kept d_model"]
 
     def __getitem__(self, key: tuple[StateName, int]) -> Tensor:
         """`run["z", 3]`: one state of one layer."""

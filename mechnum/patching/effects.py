@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -197,7 +197,7 @@ def pair_batches(
 
 
 def resolve_position(
-    position: str | int, named: dict[str, Int[Tensor, " pair"]], length: int
+    position: str | int, named: Mapping[str, Int[Tensor, " pair"]], length: int
 ) -> Int[Tensor, " pair"]:
     """The patched position of each pair.
 

@@ -28,14 +28,14 @@ def patch_residual(
     metric_name: MetricName = "logit_diff",
     direction: Direction = "denoise",
 ) -> Float[np.ndarray, "layer method pair"]:
-    """Effect of overwriting the state after each layer at one position.
+    """Effect of overwriting the embedding, or the state after a layer, at one position.
 
     The base run is run once for all layers and values; from the overwritten state on, everything
     is recomputed (Kantamneni & Tegmark 2025, section 4: h_l after layer l).
 
     Args:
-        values: what is put in the place of `resid_post`, in the order of the pairs' `index`.
-        layers: the layer of each entry of the first axis.
+        values: what is put in the state's place, in the order of the pairs' `index`.
+        layers: the layer after which each entry of the first axis is put, −1 for the embedding.
         direction: "denoise" overwrites in the corrupt run, "noise" in the clean one.
 
     Returns:
@@ -50,10 +50,10 @@ def patch_residual(
             f"values of shape {tuple(values.shape)} do not fit {expected}: "
             "give them as [layer, method, pair, d_model]"
         )
-    outside = [layer for layer in layers if not 0 <= layer < model.spec.n_layers]
+    outside = [layer for layer in layers if not -1 <= layer < model.spec.n_layers]
     if outside:
         raise MechnumError(
-            f"layer {outside[0]} does not exist: {model.name} has layers 0 to "
+            f"layer {outside[0]} does not exist: {model.name} has layers −1 (the embedding) to "
             f"{model.spec.n_layers - 1}"
         )
     pairs.check_fits(model)
@@ -66,10 +66,11 @@ def patch_residual(
         patches = []
         for layer, own in zip(layers, values, strict=True):
             wanted = own[:, batch.index].to(decoder.device)
-            state = base["resid_post", layer]
+            layer, point = (0, "resid_pre") if layer == -1 else (layer, "resid_post")
+            state = base[point, layer]
             delta = torch.zeros(len(wanted), *state.shape, dtype=wanted.dtype, device=wanted.device)
             delta[:, :, 0] = wanted - state[:, 0].to(wanted.dtype)
-            patches.append(Injection(layer, "resid_post", delta))
+            patches.append(Injection(layer, point, delta))
         before = score(decoder.final_norm(base.last[:, -1]))
         for place, end in enumerate(propagate(decoder, base, patches)):
             after = score(decoder.final_norm(end))

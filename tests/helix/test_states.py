@@ -40,13 +40,15 @@ def test_states_are_those_of_one_prompt_at_a_time(model: Model) -> None:
         prompts_of([[7, 8, 9, P]], [2]),
     )
     states = states_of(model, groups, "a")
-    assert states.shape == (3, 4, 32)
+    assert states.shape == (4, 4, 32)
     single = [(row, at) for g in groups for row, at in zip(g.tokens, g.positions["a"], strict=True)]
     for place, (row, at) in enumerate(single):
-        run = model.run(row[None], keep=("resid_post",))
+        run = model.run(row[None], keep=("resid_pre", "resid_post"))
+        embedding = run["resid_pre", 0][0, int(at)].numpy()
+        np.testing.assert_allclose(states[0, place], embedding, atol=1e-5)
         for layer in range(3):
             expected = run["resid_post", layer][0, int(at)].numpy()
-            np.testing.assert_allclose(states[layer, place], expected, atol=1e-5)
+            np.testing.assert_allclose(states[layer + 1, place], expected, atol=1e-5)
     last = states_of(model, groups, -1)
     np.testing.assert_array_equal(last, states_of(model, groups, "end"))
 
