@@ -14,7 +14,7 @@ from jaxtyping import Float
 from mechnum.models.number_tokenizer import END, number_tokenizer, number_vocabulary
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
     from transformers import GPTJConfig, GPTJForCausalLM
 
 WEIGHTS_FILE = "model.safetensors"
@@ -72,7 +72,7 @@ def build_adder(
     return net
 
 
-def save_adder(net: GPTJForCausalLM, config: AdderConfig, folder: Path) -> None:
+def save_adder(net: nn.Module, config: AdderConfig, folder: Path) -> None:
     """Write `net` and its tokenizer as a folder that transformers loads without a network.
 
     The weights are stored in float16, which halves the file; the config says float32, so that

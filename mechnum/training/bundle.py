@@ -95,6 +95,7 @@ def _card(recipe: Recipe, folder: Path, seconds: float, versions: dict[str, str]
         not_for=recipe.not_for,
         command=f"mechnum train {recipe.name}",
         task=recipe.task,
+        template=recipe.template,
         seed=recipe.seed,
         split=SplitWords(
             drawn=f"{recipe.train_fraction:.0%} of the {data.group_name} are trained on, drawn by "

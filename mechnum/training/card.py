@@ -33,7 +33,8 @@ class Card:
     Attributes:
         command: makes the model again.
         task: as `mechnum.tasks.parse` reads it.
-        seconds: of training, on one thread.
+        template: the prompt with {a} and {b}; None for a net without a tokenizer.
+        seconds: of training on one thread, by the clock on the wall.
         dtype: of the stored weights.
         versions: of the packages that it was trained with.
     """
@@ -44,6 +45,7 @@ class Card:
     not_for: str
     command: str
     task: str
+    template: str | None
     seed: int
     split: SplitWords
     heldout_accuracy: float
@@ -63,13 +65,14 @@ class Card:
         (folder / README_FILE).write_text(self._in_words())
 
     def _in_words(self) -> str:
+        minutes = self.seconds / 60
         rows = {
-            "Task": f"`{self.task}`",
+            "Task": f"`{self.task}`" + (f", prompt `{self.template}`" if self.template else ""),
             "Held-out accuracy": f"{self.heldout_accuracy:.2%} (loss {self.heldout_loss:.3g})",
             "Training accuracy": f"{self.train_accuracy:.2%} (loss {self.train_loss:.3g})",
             "Prompts": f"{self.split.train} to train on, {self.split.heldout} held out",
             "Parameters": f"{self.parameters:,} in {self.dtype}",
-            "Training": f"{self.steps:,} steps, {self.seconds / 60:.0f} minutes on one thread",
+            "Training": f"{self.steps:,} steps in {minutes:.0f} minutes by the clock on one thread",
             "Seed": str(self.seed),
             "Trained with": ", ".join(f"{name} {v}" for name, v in self.versions.items()),
         }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mechnum.training.nets import Architecture
 
 # Fields that say something about the model and nothing about how it comes about.
-_WORDS = frozenset({"about", "good_for", "not_for"})
+_WORDS = frozenset({"about", "good_for", "not_for", "template"})
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Recipe:
         about: one sentence for the model card.
         good_for, not_for: what to use the model for and what not, for the model card.
         task: what it is trained on, as `mechnum.tasks.parse` reads it.
+        template: the prompt as text with {a} and {b}; None for a net without a tokenizer.
         data: makes all prompts and answers.
         net: the architecture and its initial weights.
         train_fraction: share of the groups of `data` that is trained on.
@@ -40,6 +41,7 @@ class Recipe:
     good_for: str
     not_for: str
     task: str
+    template: str | None
     data: Callable[[], Dataset]
     net: Architecture
     train_fraction: float

@@ -18,6 +18,7 @@ CLOCK_113 = Recipe(
     "analysis of modular addition, within seconds.",
     not_for="Claims about language models: it has one layer, no norms, and one task.",
     task="modular_addition:113",
+    template=None,
     data=partial(modular_addition, 113),
     net=NativeNet(
         NativeConfig(
@@ -52,6 +53,7 @@ ADDER_GPTJ = Recipe(
     not_for="Showing that transformers find helices by themselves, prompts other than `a+b=`, "
     "or numbers from 100 on as operands: their vectors were never trained as inputs.",
     task="addition",
+    template="{a}+{b}=",
     data=partial(addition, 100, _ADDER.plus, _ADDER.equals),
     net=AdderNet(_ADDER, embed=HelixStart(scale=1.0), unembed=HelixStart(scale=0.3)),
     train_fraction=0.8,

@@ -182,6 +182,6 @@ def test_exported_folder_is_a_model_of_this_package(exported):
 
     recipe, out, _ = exported
     model = load(str(out))
-    assert model.default_task == recipe.task
+    assert (model.default_task, model.template) == (recipe.task, recipe.template)
     expected = logits(recipe, out)
     assert torch.allclose(model.logits(recipe.data().tokens), expected, atol=1e-4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -12,13 +13,19 @@ import torch
 from mechnum.models import bundled
 from mechnum.models.net_file import load_net
 from mechnum.training import RECIPES, Recipe, Score, read_log, train
-from mechnum.training.data import Dataset, split
+from mechnum.training.data import Dataset, addition, split
 from mechnum.training.nets import HelixStart
 from mechnum.training.streams import Stream, stream
 
 ADDER, CLOCK = RECIPES["adder-gptj"], RECIPES["clock-113"]
 SHORT_ADDER = replace(
-    ADDER, steps=40, batch_size=128, warmup_steps=10, schedule="constant", checkpoint_every=40
+    ADDER,
+    data=partial(addition, 40, 199, 200),
+    steps=40,
+    batch_size=64,
+    warmup_steps=5,
+    schedule="constant",
+    checkpoint_every=40,
 )
 BUNDLED = {name: folder for name, folder in bundled().items() if name in RECIPES}
 HELDOUT_ACCURACY = {"adder-gptj": 0.995, "clock-113": 1.0}
@@ -43,11 +50,12 @@ def last_score(recipe: Recipe, folder) -> Score:
 def test_short_adder_learns_what_permuted_answers_do_not_teach(tmp_path):
     learned = last_score(SHORT_ADDER, tmp_path / "learned")
     control = last_score(permuted(SHORT_ADDER), tmp_path / "control")
-    # 3.20 and 5.22 nats were seen; guessing among 199 numbers costs ln 199 = 5.29.
-    assert learned.heldout_loss < 4.0
-    assert learned.heldout_accuracy > 0.05
-    assert control.heldout_loss > 5.0
-    assert control.heldout_accuracy < 0.02
+    # 2.97 and 4.34 nats were seen. Who knows only how often each sum occurs pays 4.19 nats and is
+    # right for 1 in 40.
+    assert learned.heldout_loss < 3.4
+    assert learned.heldout_accuracy > 0.08
+    assert control.heldout_loss > 4.19
+    assert control.heldout_accuracy < 0.05
 
 
 def test_short_clock_learns_its_training_set(tmp_path):

@@ -18,6 +18,7 @@ ADDER = Recipe(
     good_for="Tests.",
     not_for="Anything else.",
     task="addition",
+    template="{a}+{b}=",
     data=partial(addition, 10, _CONFIG.plus, _CONFIG.equals),
     net=AdderNet(_CONFIG, embed=HelixStart(1.0), unembed=HelixStart(0.3)),
     train_fraction=0.8,
@@ -37,6 +38,7 @@ CLOCK = Recipe(
     good_for="Tests.",
     not_for="Anything else.",
     task="modular_addition:5",
+    template=None,
     data=partial(modular_addition, 5),
     net=NativeNet(
         NativeConfig(
