@@ -75,11 +75,10 @@ class Tokens:
     @property
     def cells(self) -> list[tuple[str, int, str]]:
         """Token, position and role, with spaces and line ends made visible."""
-        visible = [
-            token.replace(" ", "\N{OPEN BOX}").replace("\n", "\N{RETURN SYMBOL}")
-            for token in self.tokens
+        return [
+            (_visible(token), index, self.roles.get(index, ""))
+            for index, token in enumerate(self.tokens)
         ]
-        return [(token, index, self.roles.get(index, "")) for index, token in enumerate(visible)]
 
 
 @dataclass(frozen=True)
@@ -166,12 +165,16 @@ class Attention:
     def payload(self) -> dict[str, Any]:
         """Tokens and patterns as plain JSON."""
         return {
-            "tokens": [str(token) for token in self.tokens],
+            "tokens": [_visible(token) for token in self.tokens],
             "layers": plain(self.patterns, _ATTENTION_DIGITS),
         }
 
 
 Block: TypeAlias = "Text | Facts | Tokens | Table | Figure | Attention"
+
+
+def _visible(token: str) -> str:
+    return token.replace(" ", "\N{OPEN BOX}").replace("\n", "\N{RETURN SYMBOL}")
 
 
 def _bare(figure: go.Figure) -> dict[str, Any]:

@@ -125,10 +125,10 @@ class Browser:
             width=width, height=height, deviceScaleFactor=1, mobile=mobile,
         )  # fmt: skip
 
-    def prefer(self, scheme: str) -> None:
-        """Prefer the "light" or the "dark" colour scheme."""
+    def prefer(self, scheme: str, media: str = "") -> None:
+        """Prefer the "light" or the "dark" colour scheme, on the screen or in `media` "print"."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.send("Emulation.setEmulatedMedia", features=features)
+        self.send("Emulation.setEmulatedMedia", media=media, features=features)
 
     def picture(self, path: Path) -> None:
         """Save a screenshot of the whole page."""

@@ -58,7 +58,10 @@ def test_circuitsvis_draws_heads_and_the_chosen_one(page):
         "return data.some((value, index) => index % 4 === 3 && value > 0)})"
     )
     page.wait_for(f"{inked}.length === 5 && {inked}.every(Boolean)")
-    page.run("document.querySelector('.attention .switch input').click()")
+    page.run(
+        "(() => {const choice = document.querySelector('.attention select');"
+        "choice.value = '0'; choice.dispatchEvent(new Event('change'))})()"
+    )
     page.wait_for("document.querySelector('.heads button').textContent.includes('0.0')")
     page.run("document.querySelectorAll('.heads button')[2].click()")
     assert "head 0.2" in page.run("document.querySelector('.zoom').getAttribute('aria-label')")
@@ -159,12 +162,13 @@ def test_phone_needs_no_sideways_scrolling(browser, report):
 
 def test_keyboard_reaches_everything_that_the_mouse_does(page):
     unreachable = page.run(
-        "[...document.querySelectorAll('button, input, a[href], summary')]"
+        "[...document.querySelectorAll('button, input, select, a[href], summary')]"
         ".filter(node => node.tabIndex < 0).length"
     )
     assert unreachable == 0
     unnamed = page.run(
-        "[...document.querySelectorAll('button, input')].filter(node => !(node.textContent.trim()"
+        "[...document.querySelectorAll('button, input, select')]"
+        ".filter(node => !(node.textContent.trim()"
         "|| node.getAttribute('aria-label') || node.closest('label'))).length"
     )
     assert unnamed == 0
@@ -180,6 +184,13 @@ def test_prints_in_light_with_all_figures(browser, report):
     browser.prefer("dark")
     browser.open(report)
     browser.wait_for(ALL_DRAWN)
+    browser.prefer("dark", media="print")
+    hidden = (
+        "['.contents', 'details.more', '.heads', '.attention select'].every(name =>"
+        "document.querySelector(name).getClientRects().length === 0)"
+    )
+    assert browser.run(hidden)
+    assert browser.run("getComputedStyle(document.body).color") == "rgb(28, 33, 39)"
     assert len(browser.send("Page.printToPDF")["data"]) > 100_000
     assert browser.complaints == []
 

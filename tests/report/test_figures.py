@@ -88,6 +88,16 @@ def test_hopeless_fits_do_not_stretch_the_axis(results):
     assert axis["range"][0] == figures.R2_FLOOR
 
 
+def test_the_state_before_the_first_layer_is_named(results):
+    site = results["helix/a"].to_dataset().assign_coords(layer=[-1, 0, 1, 2])
+    drawn = content(figures.scores_by_layer({"at a": score_frame(site)}))
+    axis = drawn["layout"]["xaxis"]
+    assert axis["tickvals"] == [-1, 0, 1, 2]
+    assert axis["ticktext"] == ["emb", "0", "1", "2"]
+    line = next(trace for trace in drawn["data"] if trace["mode"] == "lines+markers")
+    assert "in the embedding" in line["hovertext"][0]
+
+
 def test_one_layer_is_drawn_as_points(results):
     frame = score_frame(results["helix/a"].to_dataset().isel(layer=[0]))
     drawn = content(figures.scores_by_layer({"at a": frame}))

@@ -13,19 +13,16 @@ const AttentionView = (() => {
   function draw(host) {
     const { tokens, layers } = readJson(host.dataset.attention);
     const names = Object.keys(layers);
-    const group = host.dataset.attention;
     const heads = element("div", { class: "heads", role: "group", "aria-label": "Heads" });
     const zoom = element("div", { class: "zoom", role: "img" });
-    const radios = names.map((layer, index) => {
-      const input = element("input", { type: "radio", name: `${group}-layer`, value: layer, onchange: () => showLayer(layer) });
-      input.checked = index === names.length - 1;
-      return element("label", {}, input, element("span", {}, layer));
-    });
+    const choice = element("select", { onchange: () => showLayer(choice.value) },
+      ...names.map((layer) => element("option", { value: layer }, layer)));
+    choice.value = names.at(-1);
     // CircuitsVis draws no token larger than this.
     zoom.style.maxWidth = `min(36rem, calc(${8 * tokens.length}em + 4rem))`;
-    const layerSwitch = element("fieldset", { class: "switch" }, element("legend", {}, "Layer"), ...radios);
-    layerSwitch.hidden = names.length === 1;
-    host.append(layerSwitch, heads, zoom);
+    const layer = element("label", { class: "layer" }, "Layer ", choice);
+    layer.hidden = names.length === 1;
+    host.append(layer, heads, zoom);
 
     function showHead(layer, head, button) {
       heads.querySelectorAll("button").forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
@@ -49,7 +46,7 @@ const AttentionView = (() => {
       buttons.forEach(([, thumb, head]) => pattern(thumb, tokens, layers[layer][head], false));
       if (buttons.length) showHead(layer, buttons[0][2], buttons[0][0]);
     }
-    showLayer(names.at(-1));
+    showLayer(choice.value);
   }
 
   return { start: () => document.querySelectorAll("[data-attention]").forEach(draw) };

@@ -6,7 +6,10 @@ const Figures = (() => {
   };
   // On touch screens a drag over a figure scrolls the page.
   const dragmode = matchMedia("(pointer: coarse)").matches ? false : "zoom";
+  // Pixels between the margins of A4 and of Letter; figures do not learn the width of paper.
+  const paperWidth = 660;
   let themes = {};
+  let printing = false;
   const drawn = new Map();
 
   function draw(host) {
@@ -14,10 +17,11 @@ const Figures = (() => {
     drawn.set(host, views);
     const chosen = host.closest("figure").querySelector(".switch input:checked");
     const view = views[chosen ? chosen.value : Object.keys(views)[0]];
-    const mode = host.dataset.mode || Theme.mode();
+    const mode = printing ? "light" : Theme.mode();
     // plotly writes into what it is given; the views must stay as they came.
     const { data, layout } = structuredClone(view);
     layout.template = themes[mode];
+    if (printing) layout.width = Math.min(host.clientWidth, paperWidth);
     layout.dragmode = dragmode;
     return Plotly.react(host, data, layout, config);
   }
@@ -47,8 +51,8 @@ const Figures = (() => {
       });
     }
     Theme.onChange(() => drawn.forEach((_, host) => draw(host)));
-    addEventListener("beforeprint", () => hosts.forEach((host) => { host.dataset.mode = "light"; draw(host); }));
-    addEventListener("afterprint", () => hosts.forEach((host) => { delete host.dataset.mode; draw(host); }));
+    addEventListener("beforeprint", () => { printing = true; hosts.forEach(draw); });
+    addEventListener("afterprint", () => { printing = false; hosts.forEach(draw); });
     drawRest([...hosts]);
   }
   return { start };
