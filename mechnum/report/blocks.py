@@ -170,7 +170,7 @@ class Attention:
         }
 
 
-Block: TypeAlias = "Text | Facts | Tokens | Table | Figure | Attention"
+Block: TypeAlias = Text | Facts | Tokens | Table | Figure | Attention
 
 
 def _visible(token: str) -> str:

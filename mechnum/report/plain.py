@@ -12,7 +12,7 @@ from mechnum.errors import MechnumError
 if TYPE_CHECKING:
     import pandas as pd
 
-Plain: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
+Plain: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
 
 
 def plain(value: object, digits: int | None = None) -> Plain:
