@@ -34,5 +34,5 @@ def save_net(net: nn.Module, config: NativeConfig, task: str, folder: Path) -> N
     for table, entries in tables.items():
         lines += ["", f"[{table}]"]
         lines += [f"{name} = {json.dumps(value)}" for name, value in entries.items()]
-    (folder / NET_FILE).write_text("\n".join(lines) + "\n")
+    (folder / NET_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
     save_file(native_tensors(net, config), folder / WEIGHTS_FILE)

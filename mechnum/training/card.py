@@ -61,8 +61,8 @@ class Card:
 
     def write(self, folder: Path) -> None:
         """Write `card.json` and the same in words as `README.md`."""
-        (folder / CARD_FILE).write_text(json.dumps(asdict(self), indent=1) + "\n")
-        (folder / README_FILE).write_text(self._in_words())
+        (folder / CARD_FILE).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        (folder / README_FILE).write_text(self._in_words(), encoding="utf-8")
 
     def _in_words(self) -> str:
         minutes = self.seconds / 60
@@ -86,7 +86,8 @@ class Card:
             f"{_wrapped('**Good for.** ' + self.good_for)}\n\n"
             f"{_wrapped('**Not for.** ' + self.not_for)}\n\n"
             f"## Make it again\n\n```\n{self.command}\n```\n\n"
-            f"On one thread and with the same versions the weights come out the same.\n\n"
+            f"With the same versions and on the same kind of processor the weights come out the "
+            f"same,\nbit for bit.\n\n"
             f"```\n{settings}\n```\n"
         )
 

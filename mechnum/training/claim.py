@@ -33,7 +33,7 @@ def claim(folder: Path, recipe: Recipe) -> None:
         raise MechnumError(f"{folder} holds other files: choose a new or an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
     content = {"settings": recipe.settings(), "versions": _versions()}
-    unfinished.write_text(json.dumps(content, indent=1) + "\n")
+    unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     os.replace(unfinished, folder / RECIPE_FILE)
 
 
@@ -61,7 +61,7 @@ def versions_of_run(folder: Path) -> dict[str, str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
         if all(isinstance(content[key], dict) for key in ("settings", "versions")):
             return content
     except (ValueError, KeyError, TypeError):

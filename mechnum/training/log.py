@@ -35,8 +35,8 @@ def read_log(folder: Path) -> list[Score]:
     path = folder / LOG_FILE
     if not path.exists():
         return []
-    whole_lines = path.read_text().split("\n")[:-1]
     try:
+        whole_lines = path.read_text(encoding="utf-8").split("\n")[:-1]
         return [Score(**json.loads(line)) for line in whole_lines]
     except (ValueError, TypeError):
         raise MechnumError(
@@ -46,7 +46,7 @@ def read_log(folder: Path) -> list[Score]:
 
 def append_to_log(folder: Path, score: Score) -> None:
     """Add one line."""
-    with (folder / LOG_FILE).open("a") as file:
+    with (folder / LOG_FILE).open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(score)) + "\n")
 
 
@@ -54,6 +54,8 @@ def cut_log(folder: Path, steps_done: int) -> list[Score]:
     """Drop the lines of work that was lost, after the last saved state; gives the others back."""
     kept = [score for score in read_log(folder) if score.step <= steps_done]
     unfinished = folder / (LOG_FILE + ".tmp")
-    unfinished.write_text("".join(json.dumps(asdict(score)) + "\n" for score in kept))
+    unfinished.write_text(
+        "".join(json.dumps(asdict(score)) + "\n" for score in kept), encoding="utf-8"
+    )
     os.replace(unfinished, folder / LOG_FILE)
     return kept

@@ -40,7 +40,6 @@ def train(
         MechnumError: where the folder holds something else, the recipe is impossible, or the
             loss is no longer a number; the last saved state stays.
     """
-    claim(folder, recipe)
     data = recipe.data()
     parts = split(data, recipe.train_fraction, recipe.seed)
     if recipe.batch_size is not None and recipe.batch_size > len(parts.train):
@@ -48,6 +47,7 @@ def train(
             f"a batch of {recipe.batch_size} is more than the {len(parts.train)} training "
             "prompts: make batch_size smaller"
         )
+    claim(folder, recipe)
     with one_thread(), torch.enable_grad():
         net = recipe.net.build(recipe.seed).train()
         trained = [parameter for parameter in net.parameters() if parameter.requires_grad]

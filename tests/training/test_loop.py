@@ -91,11 +91,11 @@ def test_finished_run_is_not_trained_further(whole):
 
 
 def test_killed_process_goes_on_to_the_same_weights(tmp_path):
-    recipe = replace(tiny.ADDER, steps=400, checkpoint_every=1)
+    recipe = replace(tiny.ADDER, steps=200, checkpoint_every=1)
     program = (
         "import sys; from dataclasses import replace; from pathlib import Path\n"
         "from mechnum.training import train; from tests.training import tiny\n"
-        "train(replace(tiny.ADDER, steps=400, checkpoint_every=1), Path(sys.argv[1]))"
+        "train(replace(tiny.ADDER, steps=200, checkpoint_every=1), Path(sys.argv[1]))"
     )
     killed = tmp_path / "killed"
     with subprocess.Popen([sys.executable, "-c", program, str(killed)], cwd=ROOT) as process:
@@ -193,10 +193,11 @@ def test_kill_between_log_and_state_leaves_no_second_line(whole, tmp_path, monke
     assert without_times(tmp_path) == without_times(folder)
 
 
-def test_log_of_something_else_is_refused(tmp_path):
+@pytest.mark.parametrize("content", [b"no log\n", b'{"step": 1}\n', b"\xff\n", b"[]\n"])
+def test_log_of_something_else_is_refused(content, tmp_path):
     with pytest.raises(Stop):
         train(tiny.CLOCK, tmp_path, stop_after(4))
-    (tmp_path / LOG_FILE).write_text("no log\n")
+    (tmp_path / LOG_FILE).write_bytes(content)
     with pytest.raises(MechnumError, match="is not a log of a training run: delete"):
         train(tiny.CLOCK, tmp_path)
 
@@ -294,6 +295,7 @@ def test_batch_larger_than_the_training_set_is_refused(tmp_path):
     train(replace(tiny.ADDER, batch_size=n_train, steps=1), tmp_path / "largest")
     with pytest.raises(MechnumError, match=f"more than the {n_train} training prompts: make"):
         train(replace(tiny.ADDER, batch_size=n_train + 1, steps=1), tmp_path / "larger")
+    assert not (tmp_path / "larger").exists()
 
 
 def test_batches_are_drawn_from_the_training_part_without_repeats(tmp_path, monkeypatch):
