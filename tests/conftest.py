@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from jaxtyping import install_import_hook
+import pytest
+from jaxtyping import config, install_import_hook
 
 # Transformers and the hub read these at import: a test that reaches for the network fails at once.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -17,3 +19,11 @@ os.environ["WANDB_MODE"] = "disabled"
 PARTS = [path.stem for path in (Path(__file__).parents[1] / "mechnum").iterdir()]
 CHECKED = [f"mechnum.{part}" for part in [*PARTS, "circuits"] if part not in ("cli", "__main__")]
 install_import_hook(CHECKED, "beartype.beartype")
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Without those checks, as users run it: for what the package itself refuses."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)

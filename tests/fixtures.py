@@ -117,20 +117,20 @@ ARCHITECTURES: dict[str, Callable[[], Any]] = {
 }
 
 
-def submodules(model: Any, layer: int) -> tuple[nn.Module, nn.Module, nn.Module]:
-    """Attention's output projection, attention and MLP of one layer of a transformers model."""
+def submodules(model: Any, layer: int) -> tuple[nn.Module, nn.Module]:
+    """Attention's output projection and the MLP of one layer of a transformers model."""
     kind = model.config.model_type
     if kind == "gpt2":
         block = model.transformer.h[layer]
-        return block.attn.c_proj, block.attn, block.mlp
+        return block.attn.c_proj, block.mlp
     if kind == "gptj":
         block = model.transformer.h[layer]
-        return block.attn.out_proj, block.attn, block.mlp
+        return block.attn.out_proj, block.mlp
     if kind == "gpt_neox":
         block = model.gpt_neox.layers[layer]
-        return block.attention.dense, block.attention, block.mlp
+        return block.attention.dense, block.mlp
     block = model.model.layers[layer]
-    return block.self_attn.o_proj, block.self_attn, block.mlp
+    return block.self_attn.o_proj, block.mlp
 
 
 def random_tokens(n_prompts: int, length: int, seed: int = 0) -> Tensor:

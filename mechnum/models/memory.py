@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from mechnum.errors import MechnumError
 from mechnum.models.spec import ModelSpec
 
-# Bytes of activations that one batch may take; small enough to stay in a CPU's reach, large
-# enough that matrix products run at full speed.
-DEFAULT_BUDGET = 256 * 2**20
+# Small enough for a laptop, large enough that matrix products run at full speed.
+_budget: ContextVar[int] = ContextVar("mechnum_memory_budget", default=256 * 2**20)
+
+
+@contextmanager
+def memory_budget(n_bytes: int) -> Iterator[None]:
+    """Within the block, activations of one batch take about `n_bytes`; results do not change.
+
+    Raises:
+        MechnumError: where the budget is not positive.
+    """
+    if n_bytes < 1:
+        raise MechnumError(f"a memory budget of {n_bytes} bytes is none: give a positive number")
+    token = _budget.set(n_bytes)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
 
 
 def block_bytes(spec: ModelSpec, n_positions: int, n_keys: int) -> int:
@@ -19,16 +36,13 @@ def block_bytes(spec: ModelSpec, n_positions: int, n_keys: int) -> int:
     return 4 * n_positions * (residuals + heads + 3 * spec.d_mlp)
 
 
-def batches(n_rows: int, bytes_per_row: int, budget: int = DEFAULT_BUDGET) -> Iterator[slice]:
-    """Slices over `n_rows` whose activations fit `budget` bytes; at least one row each.
+def rows_at_a_time(row_bytes: int) -> int:
+    """How many rows of activations fit the budget; at least one."""
+    return max(1, _budget.get() // max(row_bytes, 1))
 
-    Raises:
-        MechnumError: where one row alone takes more than 16 times the budget.
-    """
-    if bytes_per_row > 16 * budget:
-        raise MechnumError(
-            f"one prompt needs {bytes_per_row / 2**30:.1f} GiB of activations: use shorter prompts"
-        )
-    size = max(1, budget // max(bytes_per_row, 1))
+
+def batches(n_rows: int, row_bytes: int) -> Iterator[slice]:
+    """Slices over `n_rows` whose activations fit the budget; at least one row each."""
+    size = rows_at_a_time(row_bytes)
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

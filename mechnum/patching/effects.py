@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
-from mechnum.models.memory import DEFAULT_BUDGET, batches, block_bytes
+from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
 from mechnum.models.run import Run, StateName, run
 from mechnum.patching.direct import NormHandling, direct_effect
@@ -184,7 +184,7 @@ def pair_batches(
             stack_floats = 3 * n_nodes * kept * spec.d_model
             row_bytes = 4 * spec.n_layers * (layer_floats + stack_floats)
             row_bytes += block_bytes(spec, length, length)
-            for part in batches(len(rows), row_bytes, DEFAULT_BUDGET):
+            for part in batches(len(rows), row_bytes):
                 chosen = rows[part]
                 yield Batch(
                     base=base.tokens[chosen],

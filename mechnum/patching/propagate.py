@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mechnum.models.decoder import Decoder, KeysValues
-from mechnum.models.memory import DEFAULT_BUDGET, block_bytes
+from mechnum.models.memory import block_bytes, rows_at_a_time
 from mechnum.models.run import Run, StateName
 
 # Where a difference can enter, as the state of the base run that it is added to.
@@ -47,18 +47,14 @@ def states_for(decoder: Decoder) -> tuple[StateName, ...]:
 
 @torch.no_grad()
 def propagate(
-    decoder: Decoder,
-    base: Run,
-    injections: Sequence[Injection],
-    budget: int = DEFAULT_BUDGET,
+    decoder: Decoder, base: Run, injections: Sequence[Injection]
 ) -> list[Float[Tensor, "stack pair d_model"]]:
     """The last residual at the last position, for each injection.
 
     Args:
         base: the run that is patched, with `states_for(decoder)` kept.
-        budget: bytes of activations that one step may hold beside the stack itself.
     """
-    stack = _Stack(decoder, base, injections, budget)
+    stack = _Stack(decoder, base, injections)
     for layer in range(decoder.spec.n_layers):
         past = base.past(layer)
         stack.enter(layer, "resid_pre")
@@ -75,9 +71,7 @@ def propagate(
 class _Stack:
     """The patched residual streams on their way up, in the order in which they entered."""
 
-    def __init__(
-        self, decoder: Decoder, base: Run, injections: Sequence[Injection], budget: int
-    ) -> None:
+    def __init__(self, decoder: Decoder, base: Run, injections: Sequence[Injection]) -> None:
         self.decoder = decoder
         self.base = base
         self.injections = injections
@@ -85,7 +79,7 @@ class _Stack:
         self.order: list[int] = []
         n_pairs, n_positions, _ = base.last.shape
         row_bytes = n_pairs * block_bytes(decoder.spec, n_positions, base.start + n_positions)
-        self.rows_at_a_time = max(1, budget // row_bytes)
+        self.rows_at_a_time = rows_at_a_time(row_bytes)
 
     def enter(self, layer: int, point: Point) -> None:
         """Put the patches of this point on the stack."""

@@ -1,0 +1,81 @@
+"""Runs keep what was asked for, as tensors of their own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from mechnum.errors import MechnumError
+from mechnum.models.wrap import wrap
+from tests import fixtures
+
+TOKENS = fixtures.random_tokens(2, 5)
+
+
+def test_states_share_no_storage():
+    run = wrap(fixtures.llama()).run(TOKENS, keep=("resid_pre", "resid_post", "k", "v", "z"))
+    tensors = [tensor for states in run.states.values() for tensor in states] + [run.last]
+    pointers = [tensor.untyped_storage().data_ptr() for tensor in tensors]
+    assert len(set(pointers)) == len(pointers)
+
+
+def test_a_run_from_a_position_on_is_the_end_of_a_whole_run():
+    model = wrap(fixtures.gpt_neox())
+    names = ("resid_pre", "resid_post", "z", "pattern", "k", "v")
+    whole, part = model.run(TOKENS, names), model.run(TOKENS, names, start=3)
+    for layer in range(3):
+        torch.testing.assert_close(part["z", layer], whole["z", layer][:, 3:])
+        torch.testing.assert_close(part["pattern", layer], whole["pattern", layer][:, :, 3:])
+        torch.testing.assert_close(part["k", layer], whole["k", layer])
+    torch.testing.assert_close(part.last, whole.last[:, 3:])
+    assert part.past(0).k.shape[1] == 3
+    assert whole.past(0) is None
+
+
+def test_selected_logits_are_columns_of_all():
+    model = wrap(fixtures.gptj())
+    chosen = torch.tensor([6, 40, 7])
+    every = model.logits(TOKENS)
+    torch.testing.assert_close(model.logits(TOKENS, chosen), every[:, chosen])
+    torch.testing.assert_close(every, model.decoder(TOKENS)[:, -1])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ([[64]], "token 64 is not in the vocabulary of 64"),
+        ([[-1]], "token -1 is not in the vocabulary"),
+        ([[7] * 65], "a prompt of 65 tokens does not fit the context of 64"),
+        ([[]], "there are no tokens"),
+    ],
+)
+def test_unreadable_tokens_are_refused(tokens, message):
+    with pytest.raises(MechnumError, match=message):
+        wrap(fixtures.gpt2()).logits(torch.tensor(tokens, dtype=torch.long))
+
+
+def test_states_that_do_not_exist_are_refused_by_name(unchecked):
+    model = wrap(fixtures.gptj())
+    with pytest.raises(MechnumError, match="resid_mid does not exist in a parallel block"):
+        model.run(TOKENS, keep=("resid_mid",))
+    with pytest.raises(MechnumError, match="unknown state 'resid'"):
+        model.run(TOKENS, keep=("resid",))
+    with pytest.raises(MechnumError, match="state 'z' was not kept"):
+        model.run(TOKENS, keep=("k",))["z", 0]
+
+
+def test_repeats_do_not_grow_memory():
+    import gc
+
+    model = wrap(fixtures.llama())
+
+    def n_tensors() -> int:
+        gc.collect()
+        return sum(isinstance(thing, torch.Tensor) for thing in gc.get_objects())
+
+    model.run(TOKENS, keep=("z",))
+    before = n_tensors()
+    for _ in range(20):
+        model.run(TOKENS, keep=("z",))
+        model.logits(TOKENS)
+    assert n_tensors() <= before

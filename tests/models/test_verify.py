@@ -1,0 +1,219 @@
+"""What is measured at load, what hook points do, and that nothing of the caller's is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from mechnum.errors import MechnumError
+from mechnum.models import verify as verify_module
+from mechnum.models.decoder import Decoder
+from mechnum.models.undisturbed import hook_points, undisturbed
+from mechnum.models.verify import probe_tokens, try_hooks, verify
+from mechnum.models.weights import NormWeights
+from mechnum.models.wrap import wrap
+from tests import fixtures
+
+TOKENS = fixtures.random_tokens(2, 5)
+
+
+def hook_counts(model: nn.Module) -> list[int]:
+    return [len(module._forward_hooks) for module in model.modules()]
+
+
+@contextmanager
+def unchanged(model: Any, logits: Any) -> Iterator[None]:
+    """Weights, modes, hooks and logits are bit-equal before and after."""
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    modes = [module.training for module in model.modules()]
+    hooks, before = hook_counts(model), logits()
+    yield
+    assert hook_counts(model) == hooks
+    assert [module.training for module in model.modules()] == modes
+    assert torch.equal(logits(), before)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, weights[name]), name
+
+
+@pytest.mark.parametrize("architecture", ["gptj", "gpt_neox parallel", "llama grouped"])
+def test_writes_to_the_pattern_move_the_logits_or_are_reported(architecture):
+    """GPT-J's attention goes on with the pattern that it had, whatever a hook writes."""
+    wrapped = wrap(fixtures.ARCHITECTURES[architecture]())
+    outcomes = {write.name: write for write in try_hooks(wrapped.decoder, wrapped.tl)}
+    pattern = outcomes["blocks.1.attn.hook_pattern"]
+    if architecture == "gptj":
+        assert pattern.outcome == "discarded"
+        assert pattern.logit_change == 0
+    else:
+        assert pattern.outcome == "moves the logits"
+        assert pattern.logit_change > 1e-3
+    assert outcomes["blocks.1.hook_resid_pre"].outcome == "moves the logits"
+    assert outcomes["blocks.1.attn.hook_rot_q"].outcome in ("never fires", "moves the logits")
+
+
+def test_a_pattern_edit_is_right_on_gptj():
+    """The decoder's own attention with a tripled pattern, against z swapped by a module hook."""
+    model = fixtures.gptj()
+    decoder = wrap(model).decoder
+    block = model.transformer.h[1]
+    with torch.no_grad():
+        resid = decoder.block(0, decoder.embed(TOKENS))
+        attn = decoder.attention(1, resid)
+        out = decoder.attn_out(1, decoder.mix(3 * attn.pattern, attn.v))
+        edited = decoder.block(2, resid + out + decoder.mlp(1, resid).out)
+        logits = decoder.logits(edited[0])
+        v = block.attn.v_proj(block.ln_1(resid[0])).view(2, 5, 4, 8)
+        z = torch.einsum("bhqk,bkhd->bqhd", 3 * attn.pattern[0], v).reshape(2, 5, 32)
+        handle = block.attn.out_proj.register_forward_pre_hook(lambda module, given: (z,))
+        expected = model(TOKENS).logits
+        handle.remove()
+    torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
+    assert (logits - decoder(TOKENS)).abs().max() > 1e-2
+
+
+def test_trying_hooks_leaves_the_model_and_the_users_hooks_alone():
+    bridged = fixtures.bridge(fixtures.llama())
+    bridged.blocks[1].hook_resid_post.add_hook(lambda value, hook: value * 0.5)
+    with torch.no_grad(), unchanged(bridged, lambda: bridged(TOKENS).clone()):
+        wrapped = wrap(bridged)
+        try_hooks(wrapped.decoder, bridged)
+
+
+def test_an_interrupt_in_the_middle_leaves_the_model_as_it_was(monkeypatch):
+    bridged = fixtures.bridge(fixtures.llama())
+    bridged.blocks[0].hook_resid_post.add_hook(lambda value, hook: value * 0.5)
+    bridged.train()
+    wrapped = wrap(bridged)
+    tried: list[str] = []
+
+    def interrupted(tl: Any, name: str, *rest: Any) -> Any:
+        tried.append(name)
+        if len(tried) == 3:
+            raise KeyboardInterrupt
+        return verify_module.HookWrite(name, "never fires", float("nan"))
+
+    monkeypatch.setattr(verify_module, "_try_hook", interrupted)
+    bridged.eval()
+    with torch.no_grad(), unchanged(bridged, lambda: bridged(TOKENS).clone()):
+        bridged.train()
+        with pytest.raises(KeyboardInterrupt):
+            try_hooks(wrapped.decoder, bridged)
+        bridged.eval()
+
+
+def test_an_exception_in_a_hook_takes_the_hook_out():
+    bridged = fixtures.bridge(fixtures.llama())
+
+    def fail(value: Any, hook: Any) -> Any:
+        raise RuntimeError("a hook that fails")
+
+    with (
+        unchanged(bridged, lambda: bridged(TOKENS).detach().clone()),
+        pytest.raises(RuntimeError, match="a hook that fails"),
+        undisturbed(bridged),
+    ):
+        bridged.run_with_hooks(TOKENS, fwd_hooks=[("blocks.2.hook_resid_pre", fail)])
+
+
+def test_the_decoder_is_compared_without_the_users_hooks():
+    bridged = fixtures.bridge(fixtures.llama())
+    plain = wrap(bridged).verification
+    bridged.blocks[1].hook_resid_post.add_hook(lambda value, hook: value * 0)
+    assert wrap(bridged).verification == plain
+    assert sum(len(module._forward_hooks) for module in hook_points(bridged)) >= 1
+
+
+@pytest.mark.parametrize("architecture", fixtures.ARCHITECTURES)
+def test_wrapping_changes_nothing_of_a_transformers_model(architecture):
+    model = fixtures.ARCHITECTURES[architecture]()
+    modules = [(name, type(module)) for name, module in model.named_modules()]
+    with torch.no_grad(), unchanged(model, lambda: model(TOKENS).logits.clone()):
+        wrapped = wrap(model)
+        wrapped.tl.enable_compatibility_mode(disable_warnings=True)
+        wrapped.run(TOKENS, keep=("resid_post", "z"))
+    assert [(name, type(module)) for name, module in model.named_modules()] == modules
+
+
+def test_the_bridge_shares_the_weights():
+    model = fixtures.gptj()
+    wrapped = wrap(model)
+    shared = {tensor.data_ptr() for tensor in model.parameters()}
+    assert {tensor.data_ptr() for tensor in wrapped.tl.parameters()} <= shared
+    assert wrapped.tl is wrapped.tl
+
+
+@pytest.mark.parametrize("damage", ["norm", "bias", "head order"])
+def test_a_decoder_that_is_not_the_model_is_refused(damage):
+    model = fixtures.gptj()
+    right = wrap(model).decoder
+    block = right.weights.blocks[1]
+    if damage == "norm":
+        block = replace(block, ln1=NormWeights(None, None), ln2=NormWeights(None, None))
+    elif damage == "bias":
+        block = replace(block, mlp=replace(block.mlp, b_in=None))
+    else:
+        block = replace(block, attn=replace(block.attn, W_V=block.attn.W_V.flip(0)))
+    blocks = (right.weights.blocks[0], block, right.weights.blocks[2])
+    wrong = Decoder(right.spec, replace(right.weights, blocks=blocks), right.rotary)
+    with pytest.raises(MechnumError, match="differ from the model's"):
+        verify(wrong, model, lambda tokens: model(tokens).logits, "the model")
+
+
+def test_weights_that_are_not_finite_are_refused():
+    model = fixtures.llama()
+    with torch.no_grad():
+        model.lm_head.weight[3, 3] = float("nan")
+    with pytest.raises(MechnumError, match="not finite"):
+        wrap(model)
+
+
+@pytest.mark.parametrize("architecture", fixtures.ARCHITECTURES)
+def test_hooks_of_the_bridge_are_the_states_of_the_run(architecture):
+    """Block by block: what the names say, each write once, and their sum is the residual."""
+    wrapped = wrap(fixtures.ARCHITECTURES[architecture]())
+    names = ("resid_pre", "attn_out", "mlp_out", "resid_post", "z", "pattern")
+    run = wrapped.run(TOKENS, keep=names)
+    with torch.no_grad():
+        _, cache = wrapped.tl.run_with_cache(TOKENS)
+    for layer in range(3):
+        for name in names:
+            prefix = "attn." if name in ("z", "pattern") else ""
+            hooked = cache[f"blocks.{layer}.{prefix}hook_{name}"]
+            if name == "z":
+                hooked = hooked.reshape(run["z", layer].shape)
+            torch.testing.assert_close(run[name, layer], hooked, atol=1e-5, rtol=0)
+        total = run["resid_pre", layer] + run["attn_out", layer] + run["mlp_out", layer]
+        torch.testing.assert_close(total, run["resid_post", layer], atol=1e-5, rtol=0)
+
+
+def test_head_ablation_is_zeroing_columns_before_the_output_projection():
+    """Not coordinates of what attention writes, though with d_model = heads x d_head both fit."""
+    model = fixtures.llama()
+    decoder = wrap(model).decoder
+    o_proj = model.model.layers[1].self_attn.o_proj
+    with torch.no_grad():
+        resid = decoder.block(0, decoder.embed(TOKENS))
+        z = decoder.attention(1, resid).z[0]
+        ablated = z.clone()
+        ablated[:, :, 2] = 0
+        columns = z.flatten(2).clone()
+        columns[..., 16:24] = 0
+        coordinates = o_proj(z.flatten(2))
+        coordinates[..., 16:24] = 0
+        torch.testing.assert_close(decoder.attn_out(1, ablated), o_proj(columns))
+        assert (decoder.attn_out(1, ablated) - coordinates).abs().max() > 1e-2
+        biased = fixtures.gpt2()
+        nothing = torch.zeros(1, 5, 4, 8)
+        bias = wrap(biased).decoder.attn_out(1, nothing)[0, 0]
+    torch.testing.assert_close(bias, biased.transformer.h[1].attn.c_proj.bias.detach())
+
+
+def test_probe_tokens_are_the_same_each_time():
+    decoder = wrap(fixtures.gpt2()).decoder
+    assert torch.equal(probe_tokens(decoder), probe_tokens(decoder))
