@@ -91,11 +91,11 @@ def test_finished_run_is_not_trained_further(whole):
 
 
 def test_killed_process_goes_on_to_the_same_weights(tmp_path):
-    recipe = replace(tiny.ADDER, steps=200, checkpoint_every=1)
+    recipe = replace(tiny.ADDER, steps=100, checkpoint_every=1)
     program = (
         "import sys; from dataclasses import replace; from pathlib import Path\n"
         "from mechnum.training import train; from tests.training import tiny\n"
-        "train(replace(tiny.ADDER, steps=200, checkpoint_every=1), Path(sys.argv[1]))"
+        "train(replace(tiny.ADDER, steps=100, checkpoint_every=1), Path(sys.argv[1]))"
     )
     killed = tmp_path / "killed"
     with subprocess.Popen([sys.executable, "-c", program, str(killed)], cwd=ROOT) as process:
