@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from annotated_types import Gt
 
 from mechnum.errors import MechnumError
 from mechnum.models.tl_version import require_transformer_lens
@@ -17,6 +19,8 @@ from mechnum.models.tl_version import require_transformer_lens
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformer_lens.config import TransformerBridgeConfig
+
+Size = Annotated[int, Gt(0)]
 
 
 @dataclass(frozen=True)
@@ -28,14 +32,14 @@ class NativeConfig:
         positional_embedding_type: "standard" adds a learned position table.
     """
 
-    n_layers: int
-    n_heads: int
-    d_model: int
-    d_head: int
-    d_mlp: int
-    n_ctx: int
-    d_vocab: int
-    d_vocab_out: int
+    n_layers: Size
+    n_heads: Size
+    d_model: Size
+    d_head: Size
+    d_mlp: Size
+    n_ctx: Size
+    d_vocab: Size
+    d_vocab_out: Size
     act_fn: str = "relu"
     normalization_type: Literal["LN", "RMS", "LNPre", "RMSPre"] | None = None
     positional_embedding_type: Literal["standard", "rotary"] = "standard"

@@ -101,7 +101,10 @@ def load_net(path: Path) -> tuple[nn.Module, NetFile]:
         MechnumError: where the file, the weights or their shapes do not fit together.
     """
     file = read_net_file(path)
-    net = build_native(file.net, seed=0)
+    try:
+        net = build_native(file.net, seed=0)
+    except (ValueError, NotImplementedError) as error:
+        raise MechnumError(f"{path}: [net]: {str(error).splitlines()[0]}: correct it") from None
     stored = read_safetensors(path.parent / file.weights)
     kept = {
         name: tensor

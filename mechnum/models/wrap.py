@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -71,9 +74,21 @@ def bridge_around(model: nn.Module, tokenizer: Any) -> Any:
     twin: Any = sharing_copy(model)
     # Fused attention computes no pattern, so that its hooks would never fire.
     twin.set_attn_implementation("eager")
-    return build_bridge_from_module(
-        twin, type(model).__name__, hf_config=config, tokenizer=tokenizer
-    )
+    with _on_disk(tokenizer) as readable:
+        return build_bridge_from_module(
+            twin, type(model).__name__, hf_config=config, tokenizer=readable
+        )
+
+
+@contextmanager
+def _on_disk(tokenizer: Any) -> Iterator[Any]:
+    """TransformerLens reads a tokenizer again from where it came: give one in memory a folder."""
+    if tokenizer is None or "name_or_path" in tokenizer.init_kwargs:
+        yield tokenizer
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        yield type(tokenizer).from_pretrained(folder)
 
 
 def _hf_decoder(model: Any) -> Decoder:

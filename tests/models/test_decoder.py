@@ -16,6 +16,8 @@ from mechnum.models.verify import additivity, verify
 from mechnum.models.wrap import wrap
 from tests import fixtures
 
+pytestmark = pytest.mark.tl3
+
 
 @pytest.mark.parametrize("architecture", fixtures.ARCHITECTURES)
 def test_logits_are_those_of_transformers(architecture):

@@ -20,6 +20,8 @@ from mechnum.models.weights import NormWeights
 from mechnum.models.wrap import wrap
 from tests import fixtures
 
+pytestmark = pytest.mark.tl3
+
 TOKENS = fixtures.random_tokens(2, 5)
 
 
