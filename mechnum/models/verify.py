@@ -118,7 +118,8 @@ def _try_hook(tl: Any, name: str, tokens: Tensor, plain: Tensor) -> HookWrite:
         if not isinstance(value, Tensor) or not value.is_floating_point():
             return value
         fired.append(name)
-        return value * 3 + 1
+        # Shuffled too: scaling and shifting alone would be undone by a norm.
+        return 2 * value.roll(1, dims=-1) + 1
 
     try:
         logits = tl.run_with_hooks(tokens, fwd_hooks=[(name, write)]).float()

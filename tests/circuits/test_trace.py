@@ -52,7 +52,7 @@ def test_the_adders_answer_is_a_helix_that_its_state_can_be_replaced_by(results)
     for site, best in (("a", -1), ("b", -1), ("end", 2)):
         score = results[f"helix/{site}"]["score"].mean("pair").sel(layer=best)
         full, helix = (float(score.sel({"method": name})) for name in ("full", "helix"))
-        assert helix > 0.9 * full > 1
+        assert helix > 0.8 * full > 1
 
 
 def test_attention_patterns_are_probabilities(results):
@@ -80,7 +80,7 @@ def test_it_is_written_and_read_back(results, tmp_path):
 def test_an_untrained_net_has_nothing_to_trace():
     from tests.models.test_load import in_memory_tokenizer
 
-    untrained = wrap(fixtures.llama(vocab_size=64), in_memory_tokenizer(), name="untrained")
+    untrained = wrap(fixtures.llama(), in_memory_tokenizer(), name="untrained")
     with pytest.raises(TooFewPairs):
         trace(untrained, mn.tasks.addition(range(5), template="{a}+{b}="), n_pairs=5)
 
