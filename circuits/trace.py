@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
+from mechnum.errors import InvalidInput
 from mechnum.fourier.spectra import strongest_frequencies
 from mechnum.helix import Helix, causal_scores, helix_planes, numbers_of, sample_prompts, states_of
 from mechnum.models import Model
@@ -35,7 +36,9 @@ def trace(
 
     Accuracy and errors; total and direct effects of heads, attention layers and MLPs at the last
     token; causal scores of the helix and its rivals at a, b and the last token (there in the
-    answer); the helix in its planes; the attention pattern of one prompt.
+    answer); the helix in its planes; the attention pattern of one prompt. Fits at the operands use
+    prompts whatever the model answers, those at the last token prompts that it answers correctly;
+    a place with too few numbers for a fit is left out, and the attribute `left_out` says why.
 
     Args:
         task: by default the one that the model was trained on, else addition of 0 to 99.
@@ -54,7 +57,6 @@ def trace(
     prompts = task.prompts(model)
     periods = tuple(periods or default_periods(model, task, accuracy))
     pairs = {vary: _up_to(n_pairs, task, model, vary, seed, accuracy) for vary in ("any", "a", "b")}
-    fitted_on = sample_prompts(prompts, seed=seed, accuracy=accuracy)
     parts = {
         "/": xr.Dataset(attrs=_attributes(model, task, accuracy, pairs["any"], seed)),
         "/prompts": _prompts(model, prompts, accuracy),
@@ -64,12 +66,25 @@ def trace(
     }
     if model.spec.d_mlp:
         parts["/effects/mlps"] = effects(model, pairs["any"], "mlps")
-    for site, vary in (("a", "a"), ("b", "b"), ("end", "any")):
-        parts[f"/helix/{site}"] = causal_scores(
-            model, pairs[vary], fitted_on, site, periods=periods, seed=seed
-        )
-    parts["/helix/planes"] = _planes(model, fitted_on, parts["/helix/a"], periods)
+    fitted_on = sample_prompts(prompts, seed=seed)
+    answered = sample_prompts(prompts, seed=seed, accuracy=accuracy)
+    left_out = {}
+    for site, vary, sample in (
+        ("a", "a", fitted_on),
+        ("b", "b", fitted_on),
+        ("end", "any", answered),
+    ):
+        try:
+            parts[f"/helix/{site}"] = causal_scores(
+                model, pairs[vary], sample, site, periods=periods, seed=seed
+            )
+        except InvalidInput as few:
+            left_out[f"helix at {site}"] = str(few)
+    if "/helix/a" in parts:
+        parts["/helix/planes"] = _planes(model, fitted_on, parts["/helix/a"], periods)
     parts["/attention"] = _attention(model, prompts[0])
+    if left_out:
+        parts["/"].attrs["left_out"] = json.dumps(left_out)
     return xr.DataTree.from_dict(parts)
 
 

@@ -34,7 +34,7 @@ CLOCK_113 = Recipe(
     ),
     train_fraction=0.3,
     seed=0,
-    steps=20_000,
+    steps=11_000,
     batch_size=None,
     learning_rate=1e-3,
     weight_decay=1.0,
