@@ -21,7 +21,7 @@ def weights_from_tl(model: Any, spec: ModelSpec) -> Weights:
     """The weights of a HookedTransformer or TransformerBridge, processed or not, by reference."""
     return Weights(
         W_E=model.W_E.detach(),
-        W_pos=model.W_pos.detach() if spec.rotary is None else None,
+        W_pos=model.pos_embed.W_pos.detach() if spec.rotary is None else None,
         blocks=tuple(_block(block, spec) for block in model.blocks),
         ln_final=_norm(getattr(model, "ln_final", None)),
         W_U=model.W_U.detach(),
