@@ -123,7 +123,7 @@ def _load_hf(
     config = AutoConfig.from_pretrained(source, **where)
     # An unsupported architecture is refused before its weights are read.
     spec_from_hf(config)
-    model, report = AutoModelForCausalLM.from_pretrained(
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
         source,
         config=config,
         dtype=dtype,
@@ -131,6 +131,7 @@ def _load_hf(
         output_loading_info=True,
         **where,
     )
+    model, report = loaded
     tokenizer = AutoTokenizer.from_pretrained(source, **where) if _has_tokenizer(source) else None
     missing = sorted(report["missing_keys"])
     if missing:

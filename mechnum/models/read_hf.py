@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.models.rotary import RotaryFrequencies
@@ -20,7 +20,7 @@ from mechnum.models.weights import (
 )
 
 
-def weights_from_hf(model: nn.Module, spec: ModelSpec) -> Weights:
+def weights_from_hf(model: Any, spec: ModelSpec) -> Weights:
     """The weights of a transformers causal language model, by reference."""
     for name, parameter in model.named_parameters():
         if not parameter.is_floating_point() or parameter.is_meta:
@@ -114,15 +114,18 @@ def _gpt_neox(model: Any, spec: ModelSpec) -> tuple[Any, tuple[BlockWeights, ...
         joint = block.attention.query_key_value
         # Rows are laid out head by head: its query, its key, its value.
         parts = joint.weight.detach().unflatten(0, (spec.n_heads, 3, spec.d_head))
-        biases: tuple[Tensor | None, ...] = (None, None, None)
+        b_Q = b_K = b_V = None
         if joint.bias is not None:
-            biases = joint.bias.detach().unflatten(0, (spec.n_heads, 3, spec.d_head)).unbind(1)
+            shape = (spec.n_heads, 3, spec.d_head)
+            b_Q, b_K, b_V = joint.bias.detach().unflatten(0, shape).unbind(1)
         W_Q, W_K, W_V = (part.transpose(1, 2) for part in parts.unbind(1))
         out = block.attention.dense
         blocks.append(
             BlockWeights(
                 ln1=_norm(block.input_layernorm),
-                attn=AttentionWeights(W_Q, W_K, W_V, _heads_out(out, spec), *biases, _bias(out)),
+                attn=AttentionWeights(
+                    W_Q, W_K, W_V, _heads_out(out, spec), b_Q, b_K, b_V, _bias(out)
+                ),
                 ln2=_norm(block.post_attention_layernorm),
                 mlp=_mlp(block.mlp.dense_h_to_4h, block.mlp.dense_4h_to_h),
             )

@@ -48,20 +48,21 @@ def wrap(
         decoder, make_tl = _tl_decoder(obj), lambda: obj
         forward = obj
         tokenizer = tokenizer or obj.tokenizer
-        name = name or obj.cfg.model_name
+        own_name = obj.cfg.model_name
     elif "PreTrainedModel" in classes and hasattr(obj, "get_output_embeddings"):
         decoder = _hf_decoder(obj)
         make_tl = partial(bridge_around, obj, tokenizer)
         forward = partial(_hf_logits, obj)
-        name = name or obj.config.name_or_path or type(obj).__name__
+        own_name = obj.config.name_or_path
     else:
         raise MechnumError(
             f"cannot wrap a {type(obj).__name__}: give a HookedTransformer, a TransformerBridge "
             "or a transformers causal language model"
         )
-    verification = verify(decoder, obj, forward, name)
+    said: str = name or own_name or type(obj).__name__
+    verification = verify(decoder, obj, forward, said)
     return Model(
-        name, decoder.spec, decoder, tokenizer, verification, make_tl, template, default_task
+        said, decoder.spec, decoder, tokenizer, verification, make_tl, template, default_task
     )
 
 

@@ -120,7 +120,9 @@ class _Measurement:
         metric_name: MetricName,
         norm: NormHandling,
     ) -> None:
-        self.decoder, self.kind, self.norm = decoder, kind, norm
+        self.decoder = decoder
+        self.kind: NodeKind = kind
+        self.norm: NormHandling = norm
         self.at_end = batch.position == batch.base.shape[1] - 1
         state: StateName = state_of(kind)
         self.base: Run = run(

@@ -18,8 +18,9 @@ from mechnum.tasks.prompts import Prompts, group_by_length
 if TYPE_CHECKING:
     from mechnum.models.model import Model
 
-Ids: TypeAlias = "Tensor | np.ndarray | Sequence[int]"
-Rows: TypeAlias = "Tensor | np.ndarray | Sequence[Ids]"
+# Unions of types, not of their names: Python 3.10 cannot resolve a name in another module.
+Ids: TypeAlias = Tensor | np.ndarray | Sequence[int]
+Rows: TypeAlias = Tensor | np.ndarray | Sequence[Ids]
 
 
 def pairs_from_tokens(

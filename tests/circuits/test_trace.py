@@ -16,6 +16,8 @@ from mechnum.report import save, trace_page
 from mechnum.tasks.pairs import TooFewPairs
 from tests import fixtures, published
 
+pytestmark = pytest.mark.tl3
+
 
 @pytest.fixture(scope="module")
 def adder():

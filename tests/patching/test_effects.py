@@ -17,6 +17,8 @@ from mechnum.tasks import pairs_from_tokens
 from tests import fixtures
 from tests.patching import slow
 
+pytestmark = pytest.mark.tl3
+
 CLEAN = torch.tensor([[0, 10, 2, 20, 3], [0, 11, 2, 22, 3], [0, 9, 2, 14, 3]])
 CORRUPT = torch.tensor([[0, 12, 2, 31, 3], [0, 17, 2, 23, 3], [0, 9, 2, 15, 3]])
 ANSWERS, CORRUPT_ANSWERS = torch.tensor([30, 33, 23]), torch.tensor([43, 40, 24])

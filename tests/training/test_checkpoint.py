@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -125,8 +126,8 @@ def test_run_killed_before_its_recipe_was_written_starts_again(tmp_path):
 
 def test_versions_are_those_of_the_start(tmp_path):
     claim(tmp_path, tiny.CLOCK)
-    assert versions_of_run(tmp_path)["torch"] == torch.__version__
+    assert versions_of_run(tmp_path)["torch"] == version("torch")
     path = tmp_path / RECIPE_FILE
-    path.write_text(path.read_text().replace(torch.__version__, "1.0"))
+    path.write_text(path.read_text().replace(version("torch"), "1.0"))
     claim(tmp_path, tiny.CLOCK)
     assert versions_of_run(tmp_path)["torch"] == "1.0"
