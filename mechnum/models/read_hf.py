@@ -28,6 +28,11 @@ def weights_from_hf(model: Any, spec: ModelSpec) -> Weights:
                 f"weight {name} is {'not loaded' if parameter.is_meta else parameter.dtype}: "
                 "load the model in float32, float16 or bfloat16, without quantisation or offloading"
             )
+    devices = {str(parameter.device) for parameter in model.parameters()}
+    if len(devices) > 1:
+        raise MechnumError(
+            f"the model is spread over {', '.join(sorted(devices))}: load it on one device"
+        )
     read = {"gpt2": _gpt2, "gptj": _gptj, "gpt_neox": _gpt_neox, "llama": _llama}[spec.family]
     body, blocks, final_norm, W_pos = read(model, spec)
     head = model.get_output_embeddings()

@@ -44,7 +44,8 @@ def verify(
     """Compare the decoder with `forward` of the wrapped model.
 
     Raises:
-        MechnumError: past the tolerance, and where weights or logits are not finite.
+        MechnumError: past the tolerance, where the writes do not add up, and where logits are not
+            finite.
     """
     tokens = probe_tokens(decoder)
     with undisturbed(wrapped):
@@ -59,7 +60,13 @@ def verify(
             f"the decoder's logits differ from {name}'s by {difference:.2g} (allowed "
             f"{tolerance:.2g}): the model has a part that mechnum does not know, so it is refused"
         )
-    return Verification(difference, tolerance, additivity(decoder, tokens))
+    rest = additivity(decoder, tokens)
+    if not rest <= _TOLERANCE[decoder.dtype]:
+        raise MechnumError(
+            f"what the heads and MLPs of {name} write does not add up to the last residual "
+            f"({rest:.2g} of it is left): the model has a part that mechnum does not know"
+        )
+    return Verification(difference, tolerance, rest)
 
 
 def probe_tokens(decoder: Decoder) -> Int[Tensor, "prompt pos"]:
@@ -67,6 +74,9 @@ def probe_tokens(decoder: Decoder) -> Int[Tensor, "prompt pos"]:
     length = min(decoder.spec.n_ctx, _PROBE_TOKENS)
     generator = np.random.default_rng(np.random.SeedSequence(0))
     drawn = generator.integers(0, decoder.spec.d_vocab, size=(_PROBE_PROMPTS, length))
+    # A prompt that happens to begin with the pad token would be taken for a padded one.
+    pad = decoder.spec.pad_token_id
+    drawn[drawn == pad] = 0 if pad else 1
     return torch.from_numpy(drawn).to(decoder.device)
 
 

@@ -219,3 +219,23 @@ def test_head_ablation_is_zeroing_columns_before_the_output_projection():
 def test_probe_tokens_are_the_same_each_time():
     decoder = wrap(fixtures.gpt2()).decoder
     assert torch.equal(probe_tokens(decoder), probe_tokens(decoder))
+
+
+@pytest.mark.parametrize("pad", [0, 1, 30, None])
+def test_probe_tokens_hold_no_padding(pad):
+    """Of 64 tokens seeded at random one is bound to be each pad token somewhere."""
+    decoder = wrap(fixtures.gpt2(pad_token_id=pad)).decoder
+    assert pad is None or not (probe_tokens(decoder) == pad).any()
+
+
+def test_a_model_on_several_devices_is_refused():
+    model = fixtures.llama()
+    model.lm_head.to("meta")
+    with pytest.raises(MechnumError, match=r"is not loaded|is spread over"):
+        wrap(model)
+
+
+def test_writes_that_do_not_add_up_are_refused(monkeypatch):
+    monkeypatch.setattr(verify_module, "additivity", lambda decoder, tokens: 0.1)
+    with pytest.raises(MechnumError, match="does not add up"):
+        wrap(fixtures.gptj())
