@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+import torch
 import xarray as xr
 
 from mechnum.errors import InvalidInput
-from mechnum.fourier.spectra import strongest_frequencies
+from mechnum.fourier.spectra import key_frequencies
 from mechnum.helix import Helix, causal_scores, helix_planes, numbers_of, sample_prompts, states_of
 from mechnum.models import Model
 from mechnum.patching import effects
@@ -21,8 +22,6 @@ from mechnum.tasks.pairs import TooFewPairs
 
 # Periods in the order in which Kantamneni & Tegmark 2025 find that they help (section 4).
 _NESTED_PERIODS = (100.0, 10.0, 5.0, 2.0)
-# A modular net uses few frequencies; the published nets have five or less.
-_MODULAR_FREQUENCIES = 5
 
 
 def trace(
@@ -57,9 +56,10 @@ def trace(
     prompts = task.prompts(model)
     periods = tuple(periods or default_periods(model, task, accuracy))
     pairs = {vary: _up_to(n_pairs, task, model, vary, seed, accuracy) for vary in ("any", "a", "b")}
+    example = _example(pairs["any"])
     parts = {
         "/": xr.Dataset(attrs=_attributes(model, task, accuracy, pairs["any"], seed)),
-        "/prompts": _prompts(model, prompts, accuracy),
+        "/prompts": _prompts(model, example, accuracy),
         "/errors": _errors(accuracy),
         "/effects/heads": effects(model, pairs["any"], "heads"),
         "/effects/attn": effects(model, pairs["any"], "attn"),
@@ -81,8 +81,9 @@ def trace(
         except InvalidInput as few:
             left_out[f"helix at {site}"] = str(few)
     if "/helix/a" in parts:
-        parts["/helix/planes"] = _planes(model, fitted_on, parts["/helix/a"], periods)
-    parts["/attention"] = _attention(model, prompts[0])
+        helix = Helix(periods, linear=not isinstance(task, ModularAddition))
+        parts["/helix/planes"] = _planes(model, fitted_on, parts["/helix/a"], helix)
+    parts["/attention"] = _attention(model, example)
     if left_out:
         parts["/"].attrs["left_out"] = json.dumps(left_out)
     return xr.DataTree.from_dict(parts)
@@ -93,12 +94,11 @@ def default_periods(model: Model, task: Task, accuracy: Accuracy) -> tuple[float
 
     Of 2, 5, 10 and 100, the largest set in the paper's nested order whose columns are at most half
     as many as the distinct operands: more would fit any states. Modular nets choose periods of
-    their own, which their embedding shows.
+    their own: those of the key frequencies of their embedding.
     """
     if isinstance(task, ModularAddition):
         embedding = model.decoder.weights.W_E[: task.p].float().cpu().numpy()
-        found = strongest_frequencies(embedding, _MODULAR_FREQUENCIES)
-        return tuple(task.p / k for k in found.tolist())
+        return tuple(task.p / k for k in key_frequencies(embedding).tolist())
     n_distinct = len(np.unique(accuracy.variables["a"].numpy()))
     fitting = [period for period in _NESTED_PERIODS if period <= n_distinct]
     # A constant, a linear column, and two for each period.
@@ -146,9 +146,15 @@ def _attributes(
     }
 
 
-def _prompts(model: Model, prompts: Sequence[Prompts], accuracy: Accuracy) -> xr.Dataset:
-    """Every prompt's numbers, and the tokens of the first prompt."""
-    example = prompts[0]
+def _example(pairs: Pairs) -> Prompts:
+    """A clean prompt whose operands differ, so that a and b can be told apart; else the first."""
+    clean = pairs.groups[0].clean
+    differ = (clean.variables["a"] != clean.variables["b"]).nonzero().flatten()
+    return clean.select(differ[:1] if len(differ) else torch.tensor([0]))
+
+
+def _prompts(model: Model, example: Prompts, accuracy: Accuracy) -> xr.Dataset:
+    """Every prompt's numbers, and the tokens of one prompt."""
     ids = example.tokens[0].tolist()
     columns = {
         **{name: values.numpy() for name, values in accuracy.variables.items()},
@@ -185,18 +191,20 @@ def _errors(accuracy: Accuracy) -> xr.Dataset:
 
 
 def _planes(
-    model: Model, prompts: Sequence[Prompts], scores: xr.Dataset, periods: Sequence[float]
+    model: Model, prompts: Sequence[Prompts], scores: xr.Dataset, helix: Helix
 ) -> xr.Dataset:
     """The helix of operand a in its planes, at the layer where it explains the states best."""
     r2 = scores["r2"].sel({"method": "helix"}).values
     layer = int(scores["layer"].values[np.nanargmax(r2)])
     numbers, states = numbers_of(prompts, ["a"]), states_of(model, prompts, "a")[layer + 1]
-    helix = Helix(periods).fit(numbers, states)
-    return helix_planes(helix, numbers, states).assign_attrs(site="a", layer=layer)
+    planes = helix_planes(helix.fit(numbers, states), numbers, states)
+    if not helix.linear:
+        planes = planes.drop_vars(["linear", "fitted_linear"])
+    return planes.assign_attrs(site="a", layer=layer)
 
 
 def _attention(model: Model, prompts: Prompts) -> xr.Dataset:
-    """The pattern of every head on the first prompt."""
+    """The pattern of every head on one prompt."""
     pattern = model.run(prompts.tokens[:1], keep=("pattern",)).stacked("pattern")[:, 0]
     return xr.Dataset(
         {"pattern": (("layer", "head", "query", "key"), pattern.float().cpu().numpy())},

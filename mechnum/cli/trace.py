@@ -41,7 +41,9 @@ def trace(
         Literal["single", "last"],
         typer.Option(help="single refuses numbers of several tokens; last reads their last one."),
     ] = "single",
-    pairs: Annotated[int, typer.Option(min=1, help="Pairs of prompts to patch, at most.")] = 100,
+    pairs: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Pairs of prompts to patch, at most.")
+    ] = 100,
     seed: Seed = 0,
     out: Out = Path("report"),
     device: Device = None,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import torch
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
 from mechnum.models.net_file import NET_FILE, load_net
+from mechnum.models.quiet import quiet_transformers
 from mechnum.models.spec import spec_from_hf
 from mechnum.models.wrap import wrap
 
@@ -84,7 +83,7 @@ def _load_path(path: Path, name: str, device: torch.device, dtype: torch.dtype) 
 
 def _load_hub(name: str, device: torch.device, dtype: torch.dtype) -> Model:
     """A Hugging Face id: from the local cache where it is whole, else from the hub."""
-    with _quiet_transformers():
+    with quiet_transformers():
         try:
             return _load_hf(name, name, device, dtype, local_files_only=True)
         except OSError:
@@ -102,7 +101,7 @@ def _load_folder(folder: Path, name: str, device: torch.device, dtype: torch.dty
     from safetensors import SafetensorError
 
     try:
-        with _quiet_transformers():
+        with quiet_transformers():
             return _load_hf(str(folder), name, device, dtype, local_files_only=True)
     except SafetensorError as error:
         raise MechnumError(
@@ -230,19 +229,3 @@ def _dtype(name: str | None) -> torch.dtype:
     if (name or "float32") not in names:
         raise MechnumError(f"dtype {name!r} is not supported: use one of {', '.join(names)}")
     return names[name or "float32"]
-
-
-@contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """No bars and no advice from transformers; its settings come back afterwards."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
+from mechnum.models.exact import exact
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.run import Run, StateName, check_tokens, run
 from mechnum.models.spec import ModelSpec
+from mechnum.models.undisturbed import n_user_hooks
 from mechnum.models.verify import Verification
 
 
@@ -25,14 +29,17 @@ class Model:
     """A wrapped model with its canonical decoder.
 
     Made by `mechnum.load` and `mechnum.wrap`. Neither the wrapped model nor global state is
-    changed; recipes run the decoder, so hooks that sit on the wrapped model have no part in them.
+    changed. Recipes run the decoder on the wrapped model's tensors: what is written into these
+    counts at once, a tensor that is replaced is refused, and hooks have no part in results, which
+    a warning says.
 
     Attributes:
         name: what was asked for.
         spec: what the model is made of.
         decoder: its forward in plain torch, on the wrapped model's weights.
         tokenizer: a transformers tokenizer, None for nets that read number ids.
-        verification: how far the decoder is from the wrapped model.
+        verification: how far the decoder was from the wrapped model when it was wrapped.
+        wrapped: the wrapped model.
         template: the prompt that the model was trained on, None where a task's own is used.
         default_task: the task that the model was trained on, as `mechnum.tasks.parse` reads it.
     """
@@ -42,9 +49,16 @@ class Model:
     decoder: Decoder
     tokenizer: Any
     verification: Verification
+    wrapped: nn.Module
     make_tl: Callable[[], Any]
     template: str | None = None
     default_task: str | None = None
+    _identities: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Note which tensors are wrapped: the decoder would go on with one that is replaced."""
+        identities = {name: id(tensor) for name, tensor in self.wrapped.named_parameters()}
+        object.__setattr__(self, "_identities", identities)
 
     @cached_property
     def tl(self) -> Any:
@@ -61,9 +75,12 @@ class Model:
         """Of the weights."""
         return self.decoder.dtype
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that tell models apart: the spec and a sample of each matrix."""
+        """16 hexadecimal digits that tell models apart: the spec and a sample of each matrix.
+
+        Computed from the weights as they stand now.
+        """
         digest = hashlib.sha256(repr(self.spec).encode())
         weights = self.decoder.weights
         for tensor in (
@@ -72,18 +89,38 @@ class Model:
             *(block.attn.W_O for block in weights.blocks),
             *(block.mlp.W_out for block in weights.blocks if block.mlp is not None),
         ):
-            # 61 is prime to the usual widths, so that the sample meets every row and column.
-            sample = tensor.flatten()[:: max(1, tensor.numel() // 4096) * 61 % tensor.numel() or 1]
-            digest.update(sample.float().cpu().numpy().tobytes())
+            sample = tensor[tuple(slice(None, None, max(1, size // 16)) for size in tensor.shape)]
+            digest.update(sample.float().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
+
+    def check_current(self) -> None:
+        """Is the wrapped model still the one that was wrapped?
+
+        Raises:
+            MechnumError: where one of its tensors was replaced by another.
+
+        Warns:
+            UserWarning: where hooks sit on it, since results are those without them.
+        """
+        now = {name: id(parameter) for name, parameter in self.wrapped.named_parameters()}
+        changed = [name for name, identity in self._identities.items() if now.get(name) != identity]
+        if changed:
+            raise MechnumError(
+                f"parameter {changed[0]} of {self.name} was replaced after wrapping: wrap it again"
+            )
+        if count := n_user_hooks(self.wrapped):
+            warnings.warn(
+                f"{self.name} has {count} hooks of yours: mechnum's results are those without them",
+                stacklevel=3,
+            )
 
     def run(
         self, tokens: Int[Tensor, "prompt pos"], keep: Iterable[StateName] = (), start: int = 0
     ) -> Run:
         """Run prompts of equal length and keep the named states (see `mechnum.models.run.Run`)."""
+        self.check_current()
         return run(self.decoder, tokens, keep, start)
 
-    @torch.no_grad()
     def logits(
         self,
         tokens: Int[Tensor, "prompt pos"],
@@ -94,8 +131,14 @@ class Model:
         Raises:
             MechnumError: on tokens that the model cannot read.
         """
+        self.check_current()
         check_tokens(self.decoder, tokens)
-        tokens = tokens.to(self.device)
+        with exact(self.device):
+            return self._logits(tokens.to(self.device), token_ids)
+
+    def _logits(
+        self, tokens: Int[Tensor, "prompt pos"], token_ids: Int[Tensor, " token"] | None
+    ) -> Float[Tensor, "prompt token"]:
         parts = []
         n_positions = tokens.shape[1]
         row_bytes = block_bytes(self.spec, n_positions, n_positions) + 4 * self.spec.d_vocab_out
@@ -108,7 +151,7 @@ class Model:
         return torch.cat(parts)
 
 
-def sharing_copy(model: torch.nn.Module) -> torch.nn.Module:
+def sharing_copy(model: nn.Module) -> nn.Module:
     """A copy of a module tree around the very same tensors.
 
     TransformerLens puts its own modules into the tree that it wraps; in a copy they do not reach

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from mechnum.errors import MechnumError
 from mechnum.models.rotary import RotaryTable
 from mechnum.models.spec import ModelSpec
 from mechnum.models.weights import (
@@ -63,6 +64,14 @@ def _attention(attn: Any, spec: ModelSpec) -> AttentionWeights:
 
 
 def _mlp(mlp: Any) -> MlpWeights:
+    if _get(mlp, "W_gate") is not None and type(mlp).__name__ == "GatedMLP":
+        # HookedTransformer adds b_in to the gated product, where no other architecture has a bias.
+        bias = _get(mlp, "b_in")
+        if bias is not None and bool(bias.any()):
+            raise MechnumError(
+                "the gated MLP has a bias b_in, which HookedTransformer adds after the gate: "
+                "set it to 0"
+            )
     return MlpWeights(
         W_in=mlp.W_in.detach(),
         W_out=mlp.W_out.detach(),

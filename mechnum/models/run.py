@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder, KeysValues
+from mechnum.models.exact import exact
 from mechnum.models.spec import ModelSpec
 
 StateName = Literal[
@@ -70,7 +71,6 @@ class Run:
         return KeysValues(self["k", layer][:, : self.start], self["v", layer][:, : self.start])
 
 
-@torch.no_grad()
 def run(
     decoder: Decoder,
     tokens: Int[Tensor, "prompt pos"],
@@ -85,7 +85,13 @@ def run(
     """
     wanted = set(keep)
     _check(decoder, tokens, wanted)
-    tokens = tokens.to(decoder.device)
+    with exact(decoder.device):
+        return _run(decoder, tokens.to(decoder.device), wanted, start)
+
+
+def _run(
+    decoder: Decoder, tokens: Int[Tensor, "prompt pos"], wanted: set[StateName], start: int
+) -> Run:
     resid = decoder.embed(tokens)
     kept: dict[StateName, list[Tensor]] = {name: [] for name in wanted}
     for layer in range(decoder.spec.n_layers):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
+from mechnum.models.exact import exact
 from mechnum.models.run import run
 from mechnum.models.undisturbed import undisturbed
 
@@ -48,7 +49,7 @@ def verify(
             finite.
     """
     tokens = probe_tokens(decoder)
-    with undisturbed(wrapped):
+    with undisturbed(wrapped), exact(decoder.device):
         expected = forward(tokens).float()
         got = decoder(tokens).float()
     if not bool(expected.isfinite().all()):
@@ -83,7 +84,7 @@ def probe_tokens(decoder: Decoder) -> Int[Tensor, "prompt pos"]:
 def additivity(decoder: Decoder, tokens: Int[Tensor, "prompt pos"]) -> float:
     """What is left of the last residual when every write is taken away, each counted once."""
     states = run(decoder, tokens, keep=("z", "mlp_out"))
-    with torch.no_grad():
+    with exact(decoder.device):
         rest = states.last.float() - decoder.embed(tokens).squeeze(0).float()
         for layer in range(decoder.spec.n_layers):
             attn = decoder.weights.blocks[layer].attn

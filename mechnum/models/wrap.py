@@ -13,6 +13,7 @@ from torch import nn
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
 from mechnum.models.model import Model, sharing_copy
+from mechnum.models.quiet import quiet_transformers
 from mechnum.models.read_hf import rotary_from_hf, weights_from_hf
 from mechnum.models.read_tl import rotary_from_tl, weights_from_tl
 from mechnum.models.spec import spec_from_hf, spec_from_tl
@@ -62,20 +63,20 @@ def wrap(
     said: str = name or own_name or type(obj).__name__
     verification = verify(decoder, obj, forward, said)
     return Model(
-        said, decoder.spec, decoder, tokenizer, verification, make_tl, template, default_task
+        said, decoder.spec, decoder, tokenizer, verification, obj, make_tl, template, default_task
     )
 
 
 def bridge_around(model: nn.Module, tokenizer: Any) -> Any:
     """A TransformerBridge on the weights of a transformers model, whose own tree stays as it is."""
     require_transformer_lens()
-    from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
-
     config: Any = model.config
     twin: Any = sharing_copy(model)
     # Fused attention computes no pattern, so that its hooks would never fire.
     twin.set_attn_implementation("eager")
-    with _on_disk(tokenizer) as readable:
+    with quiet_transformers(), _on_disk(tokenizer) as readable:
+        from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+
         return build_bridge_from_module(
             twin, type(model).__name__, hf_config=config, tokenizer=readable
         )

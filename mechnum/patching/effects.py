@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
+from mechnum.models.exact import exact
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
 from mechnum.models.run import Run, StateName, run
@@ -68,7 +69,8 @@ def effects(
         nodes: "heads" patches each head's z, "attn" and "mlps" a layer's whole output.
         position: name of a position of the pairs ("a", "b", "op", "end") or an index, negative
             ones from the end.
-        metric: see `mechnum.patching.metrics.metric`.
+        metric: "logit_diff" is logit(clean answer) − logit(corrupt answer), "logprob" and "prob"
+            are the clean answer's, "logit" is its raw logit, which a shift of all logits moves.
         norm: whether the direct effect recomputes the final norm or keeps the base run's scale.
         direction: "denoise" patches clean values into the corrupt run, "noise" the reverse.
 
@@ -81,6 +83,7 @@ def effects(
             pairs that the model cannot read.
     """
     state_of(nodes)
+    said = attributes(model, pairs, metric)
     if direction not in get_args(Direction):
         raise MechnumError(f"unknown direction {direction!r}: use 'denoise' or 'noise'")
     if nodes == "mlps" and model.spec.d_mlp == 0:
@@ -93,15 +96,16 @@ def effects(
     parts = list(pair_batches(model, pairs, position, direction, n_nodes))
     for batch in track(parts, f"effects of {nodes}"):
         index = batch.index.numpy()
-        measured = _Measurement(model.decoder, batch, nodes, metric, norm)
-        total[index] = measured.total().double().permute(2, 0, 1).cpu().numpy()
-        direct[index] = measured.direct().double().permute(2, 0, 1).cpu().numpy()
-        base, source = measured.endpoints()
+        with exact(model.device):
+            measured = _Measurement(model.decoder, batch, nodes, metric, norm)
+            total[index] = measured.total().double().permute(2, 0, 1).cpu().numpy()
+            direct[index] = measured.direct().double().permute(2, 0, 1).cpu().numpy()
+            base, source = measured.endpoints()
         receiving, giving = ("corrupt", "clean") if direction == "denoise" else ("clean", "corrupt")
         scores[receiving][index] = base.double().cpu().numpy()
         scores[giving][index] = source.double().cpu().numpy()
     return _dataset(total, direct, scores, nodes).assign_attrs(
-        attributes(model, pairs, metric),
+        said,
         nodes=nodes,
         position=str(position),
         norm=norm,
@@ -206,6 +210,8 @@ def resolve_position(
     Raises:
         MechnumError: on an unknown name, and on an index outside the prompt.
     """
+    if isinstance(position, bool) or not isinstance(position, str | int):
+        raise MechnumError(f"{position!r} is no position: use a name or an index")
     if isinstance(position, str):
         if position not in named:
             raise MechnumError(

@@ -13,7 +13,8 @@ _PACKAGES = ("mechnum", "torch", "transformer-lens", "transformers", "numpy")
 
 
 def attributes(model: Model, pairs: Pairs, metric: MetricName) -> dict[str, str | int | float]:
-    """Model, prompts, metric and versions of a result."""
+    """Model, prompts, metric and versions of a result, after a look at the wrapped model."""
+    model.check_current()
     said: dict[str, str | int | float] = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,

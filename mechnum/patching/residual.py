@@ -10,9 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mechnum.errors import MechnumError
+from mechnum.models.decoder import Decoder
+from mechnum.models.exact import exact
 from mechnum.models.model import Model
 from mechnum.models.run import run
-from mechnum.patching.effects import Direction, pair_batches
+from mechnum.patching.effects import Batch, Direction, pair_batches
 from mechnum.patching.metrics import MetricName, metric
 from mechnum.patching.propagate import Injection, propagate, states_for
 from mechnum.progress import track
@@ -61,18 +63,30 @@ def patch_residual(
     scores = np.full(expected[:3], np.nan)
     parts = list(pair_batches(model, pairs, position, direction, n_nodes=values.shape[1]))
     for batch in track(parts, "overwriting states"):
-        base = run(decoder, batch.base, states_for(decoder), start=batch.position)
-        score = metric(decoder, metric_name, batch.answers, batch.corrupt_answers)
-        patches = []
-        for layer, own in zip(layers, values, strict=True):
-            wanted = own[:, batch.index].to(decoder.device)
-            layer, point = (0, "resid_pre") if layer == -1 else (layer, "resid_post")
-            state = base[point, layer]
-            delta = torch.zeros(len(wanted), *state.shape, dtype=wanted.dtype, device=wanted.device)
-            delta[:, :, 0] = wanted - state[:, 0].to(wanted.dtype)
-            patches.append(Injection(layer, point, delta))
-        before = score(decoder.final_norm(base.last[:, -1]))
-        for place, end in enumerate(propagate(decoder, base, patches)):
-            after = score(decoder.final_norm(end))
-            scores[place][:, batch.index.numpy()] = (after - before).double().cpu().numpy()
+        with exact(model.device):
+            found = _overwrite(decoder, batch, values, layers, metric_name)
+        scores[..., batch.index.numpy()] = found.double().cpu().numpy()
     return scores
+
+
+def _overwrite(
+    decoder: Decoder,
+    batch: Batch,
+    values: Float[Tensor, "layer method all d_model"],
+    layers: Sequence[int],
+    metric_name: MetricName,
+) -> Float[Tensor, "layer method pair"]:
+    """The effects in one batch."""
+    base = run(decoder, batch.base, states_for(decoder), start=batch.position)
+    score = metric(decoder, metric_name, batch.answers, batch.corrupt_answers)
+    patches = []
+    for layer, own in zip(layers, values, strict=True):
+        wanted = own[:, batch.index].to(decoder.device)
+        at, point = (0, "resid_pre") if layer == -1 else (layer, "resid_post")
+        state = base[point, at]
+        delta = torch.zeros(len(wanted), *state.shape, dtype=wanted.dtype, device=wanted.device)
+        delta[:, :, 0] = wanted - state[:, 0].to(wanted.dtype)
+        patches.append(Injection(at, point, delta))
+    before = score(decoder.final_norm(base.last[:, -1]))
+    ends = propagate(decoder, base, patches)
+    return torch.stack([score(decoder.final_norm(end)) for end in ends]) - before

@@ -25,7 +25,7 @@ def state_of(kind: NodeKind) -> StateName:
     Raises:
         MechnumError: on another kind.
     """
-    if kind not in _STATE:
+    if not isinstance(kind, str) or kind not in _STATE:
         raise MechnumError(f"unknown nodes {kind!r}: use one of {', '.join(get_args(NodeKind))}")
     return _STATE[kind]
 

@@ -62,6 +62,7 @@ def _summary(effects: dict[str, pd.DataFrame], sites: dict[str, pd.DataFrame]) -
     if not points:
         return None
     note = (
+        "y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt prompt. "
         "Numbers are means over pairs with 95 % intervals. Nodes are ranked on the pairs that "
         "also measure them, so the largest are likely to be somewhat overstated."
     )

@@ -30,7 +30,8 @@ class Accuracy:
     Attributes:
         predicted: token id with the highest logit.
         answers: token id of the right answer.
-        predicted_numbers: the number that the predicted token spells; NaN where it spells none.
+        predicted_numbers: the number that the predicted token spells; NaN where it spells none,
+            and everywhere where answers are read by their first piece only (digits="last").
         errors: `predicted_numbers` minus the right answer.
         variables: the integers behind the prompts ("a", "b", "answer").
         texts: the prompts.
@@ -45,6 +46,9 @@ class Accuracy:
 
     def __len__(self) -> int:
         return len(self.predicted)
+
+    def __repr__(self) -> str:
+        return f"Accuracy({int(self.correct.sum())} of {len(self)} prompts, {self.share:.2%})"
 
     @property
     def correct(self) -> Bool[Tensor, " prompt"]:

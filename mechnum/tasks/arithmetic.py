@@ -167,6 +167,12 @@ class ModularAddition(Task):
                 f"tokens and 3 positions, but {model.name} has {spec.d_vocab}, "
                 f"{spec.d_vocab_out} and {spec.n_ctx}: use the p that it was trained on"
             )
+        trained_on = model.default_task
+        if trained_on not in (None, self.name):
+            raise MechnumError(
+                f"{model.name} was trained on {trained_on}, where token {self.p} does not stand "
+                f"for '=': use that task instead of {self.name}"
+            )
         asked = [(a, b) for a in range(self.p) for b in range(self.p)]
         answers = [(a + b) % self.p for a, b in asked]
         return group_by_length(
@@ -200,7 +206,7 @@ def addition(
             numbers that are not. "last" takes numbers in pieces: the positions "a" and "b" are
             then the last piece of each number, and the answer is the FIRST piece of the sum, so
             that a prompt counts as correct when this piece is predicted, and answers are only
-            told apart by it.
+            told apart by it. An accuracy is then one of first pieces, without errors in numbers.
         template: the prompt, with {a} and {b}. Without one it is what the model's own card says,
             else the paper's prompt for the model's family, and the bare `{a}+{b}=` with shots.
         seed: draws the shots.

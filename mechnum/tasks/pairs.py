@@ -110,6 +110,9 @@ class Pairs:
     def __len__(self) -> int:
         return sum(len(group) for group in self.groups)
 
+    def __repr__(self) -> str:
+        return f"Pairs({len(self)} of {self.task}, vary={self.vary!r}, seed={self.seed})"
+
     @property
     def dropped_shares(self) -> Mapping[str, float]:
         """Why → share of the candidates that were dropped, 0 to 1."""

@@ -41,6 +41,9 @@ class Prompts:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def __repr__(self) -> str:
+        return f"Prompts({len(self)} of {self.tokens.shape[1]} tokens, {self.texts[:1]})"
+
     def select(self, rows: Int[Tensor, " row"]) -> Prompts:
         """The prompts at these rows, in this order."""
         return Prompts(

@@ -36,7 +36,9 @@ def test_parts(results):
     assert results.attrs["n_prompts"] == 1600
     assert results.attrs["template"] == "{a}+{b}="
     assert json.loads(results.attrs["versions"])["mechnum"]
-    assert list(results["prompts"]["token"].values) == ["0", "+", "0", "="]
+    a, plus, b, equals = results["prompts"]["token"].values
+    assert (plus, equals) == ("+", "=")
+    assert a != b
     assert json.loads(results["prompts"].attrs["positions"]) == {"a": 0, "op": 1, "b": 2, "end": 3}
 
 
@@ -101,11 +103,29 @@ def test_periods_are_those_that_the_numbers_can_tell_apart(adder, size, periods)
     assert default_periods(adder, task, task.accuracy(adder)) == periods
 
 
+def test_a_modulus_that_the_net_was_not_trained_on_is_refused():
+    clock = mn.load("clock-113")
+    with pytest.raises(MechnumError, match="was trained on modular_addition:113"):
+        trace(clock, mn.tasks.modular_addition(7))
+
+
+def test_the_clock_uses_few_frequencies_and_its_answer_is_in_them():
+    """Bundled and grokked: three frequencies, and a state that can be rebuilt from them."""
+    clock = mn.load("clock-113")
+    results = trace(clock, n_pairs=10)
+    assert results.attrs["accuracy"] == 1.0
+    assert len(results["helix/a"].attrs["periods"]) == 3
+    embedding = results["helix/a"]["score"].sel(layer=-1).mean("pair")
+    full, helix = (float(embedding.sel({"method": name})) for name in ("full", "helix"))
+    assert helix > 0.9 * full > 1
+
+
 def test_the_published_grokking_net(tmp_path):
     model = mn.load(published.grokking_net(tmp_path))
     results = trace(model, n_pairs=10)
     assert results.attrs["task"] == "modular_addition:113"
     assert {round(113 / T) for T in results["helix/a"].attrs["periods"]} == {37, 6, 41, 23, 39}
+    assert "linear" not in results["helix/planes"]
     embedding = results["helix/a"]["score"].sel(layer=-1).mean("pair")
     full, helix = (float(embedding.sel({"method": name})) for name in ("full", "helix"))
     assert helix > 0.9 * full

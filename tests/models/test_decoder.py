@@ -95,14 +95,14 @@ def test_gptj_rotates_adjacent_pairs_by_hand():
     torch.testing.assert_close(pattern, scores.softmax(-1), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("architecture", ["gptj", "gpt_neox parallel", "llama grouped"])
-def test_the_other_rotary_pairing_is_refused(architecture):
-    model = fixtures.ARCHITECTURES[architecture]()
+@pytest.mark.parametrize(
+    "make", [fixtures.gptj, lambda: fixtures.gpt_neox(rotary_pct=1.0), fixtures.llama]
+)
+def test_the_other_rotary_pairing_is_refused(make):
+    model = make()
     right = wrap(model).decoder
     other = "half" if right.spec.rotary == "adjacent" else "adjacent"
-    spec = replace(right.spec, rotary=other, rotary_dim=right.spec.rotary_dim)
-    if spec.rotary_dim == 2:
-        pytest.skip("one pair is both adjacent and half-split")
+    spec = replace(right.spec, rotary=other)
     wrong = Decoder(spec, right.weights, right.rotary)
     with pytest.raises(MechnumError, match="logits differ"):
         verify(wrong, model, lambda tokens: model(tokens).logits, "the model")

@@ -14,7 +14,7 @@ from torch import nn
 from mechnum.errors import MechnumError
 from mechnum.models import verify as verify_module
 from mechnum.models.decoder import Decoder
-from mechnum.models.undisturbed import hook_points, undisturbed
+from mechnum.models.undisturbed import n_user_hooks, undisturbed
 from mechnum.models.verify import probe_tokens, try_hooks, verify
 from mechnum.models.weights import NormWeights
 from mechnum.models.wrap import wrap
@@ -128,7 +128,58 @@ def test_the_decoder_is_compared_without_the_users_hooks():
     plain = wrap(bridged).verification
     bridged.blocks[1].hook_resid_post.add_hook(lambda value, hook: value * 0)
     assert wrap(bridged).verification == plain
-    assert sum(len(module._forward_hooks) for module in hook_points(bridged)) >= 1
+    assert n_user_hooks(bridged) == 1
+
+
+def hooked_transformers_model() -> Any:
+    model = fixtures.llama()
+    model.model.layers[1].mlp.register_forward_hook(lambda module, given, output: output * 0)
+    return model
+
+
+@pytest.mark.parametrize(
+    "make", [hooked_transformers_model, lambda: hooked_bridge()], ids=["transformers", "bridge"]
+)
+def test_results_without_the_users_hooks_come_with_a_warning(make):
+    hooked = make()
+    with torch.no_grad():
+        edited = (hooked(TOKENS) if hasattr(hooked, "hook_dict") else hooked(TOKENS).logits)[:, -1]
+    wrapped, plain = wrap(hooked, name="m"), wrap(fixtures.llama())
+    with pytest.warns(UserWarning, match="m has 1 hooks of yours"):
+        logits = wrapped.logits(TOKENS)
+    torch.testing.assert_close(logits, plain.logits(TOKENS))
+    assert (logits - edited).abs().max() > 1e-2
+
+
+def hooked_bridge() -> Any:
+    bridged = fixtures.bridge(fixtures.llama())
+    bridged.blocks[1].hook_resid_post.add_hook(lambda value, hook: value * 0)
+    return bridged
+
+
+def test_a_parameter_that_was_replaced_is_refused_and_one_written_to_is_not():
+    model = fixtures.gptj()
+    wrapped = wrap(model, name="m")
+    before, fingerprint = wrapped.logits(TOKENS), wrapped.fingerprint
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.1)
+        torch.testing.assert_close(wrapped.logits(TOKENS), model(TOKENS).logits[:, -1])
+    assert not torch.equal(wrapped.logits(TOKENS), before)
+    assert wrapped.fingerprint != fingerprint
+    layer = model.transformer.h[1].mlp.fc_out
+    layer.weight = nn.Parameter(layer.weight * 5)
+    with pytest.raises(MechnumError, match=r"fc_out\.weight of m was replaced after wrapping"):
+        wrapped.logits(TOKENS)
+
+
+def test_autocast_of_the_caller_changes_nothing():
+    wrapped = wrap(fixtures.gpt_neox())
+    plain, states = wrapped.logits(TOKENS), wrapped.run(TOKENS, keep=("z",))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(wrapped.logits(TOKENS), plain)
+        assert torch.equal(wrapped.run(TOKENS, keep=("z",))["z", 1], states["z", 1])
+        assert wrap(fixtures.gpt_neox()).verification == wrapped.verification
 
 
 @pytest.mark.parametrize("architecture", fixtures.ARCHITECTURES)

@@ -25,6 +25,7 @@ class StandIn:
     tokenizer: Any = None
     spec: Spec = Spec()
     template: str | None = "{a}+{b}="
+    default_task: str | None = None
     answer: Callable[[list[int]], int] = lambda tokens: 0
     name: str = "stand-in"
 
