@@ -259,3 +259,19 @@ def test_negative_positions_count_from_the_end():
     named = {"end": torch.tensor([4, 4])}
     assert resolve_position(-1, named, 5).tolist() == [4, 4]
     assert resolve_position(-5, named, 5).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "gptj", "gpt_neox sequential", "llama grouped"])
+def test_the_first_position_has_no_past(architecture):
+    model = fixtures.ARCHITECTURES[architecture]()
+    clean, corrupt = CLEAN[:, 1:], CORRUPT[:, 1:]
+    pairs = pairs_from_tokens(clean, corrupt, ANSWERS, CORRUPT_ANSWERS)
+    found = effects(mn.wrap(model), pairs, "mlps", position=0)
+    with torch.no_grad():
+        before = logit_diff(model(corrupt).logits[:, -1])
+    for layer in range(3):
+        after = slow.patched_logits(model, "mlps", layer, 0, 0, clean, corrupt)
+        np.testing.assert_allclose(
+            found["total"][:, layer], logit_diff(after) - before, atol=1e-5, rtol=0
+        )
+    assert np.abs(found["total"]).max() > 1e-4
