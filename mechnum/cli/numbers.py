@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mechnum.cli.loading import load_model
+from mechnum.cli.loading import load_tokenizer
 from mechnum.cli.options import ModelName, Quiet
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import print_table
@@ -30,8 +30,8 @@ def numbers(
 
     integers = parse_range(between)
     with bars(quiet):
-        loaded = load_model(model)
-    found = NumberTokens.of(loaded.tokenizer, integers, prefix, suffix, owner=loaded.name)
+        tokenizer = load_tokenizer(model)
+    found = NumberTokens.of(tokenizer, integers, prefix, suffix, owner=model)
     if every:
         columns = zip(found.numbers, *(getattr(found, place) for place in PLACES), strict=True)
         print_table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechnum.models.load import bundled, load
+from mechnum.models.load import bundled, load, load_tokenizer
 from mechnum.models.model import Model
 from mechnum.models.run import Run, run
 from mechnum.models.verify import HookWrite, Verification, try_hooks
@@ -15,6 +15,7 @@ __all__ = [
     "Verification",
     "bundled",
     "load",
+    "load_tokenizer",
     "run",
     "try_hooks",
     "wrap",

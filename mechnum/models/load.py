@@ -58,6 +58,49 @@ def load(name: str | Path, device: str | None = None, dtype: str | None = None) 
     return model
 
 
+def load_tokenizer(name: str | Path) -> Any:
+    """The tokenizer of a model that `load` knows, without its weights; None where it has none.
+
+    Raises:
+        MechnumError: where there is no such model, or its tokenizer is damaged.
+    """
+    name = str(name)
+    folder = _tokenizer_folder(name)
+    source = name if folder is None else str(folder)
+    if not _has_tokenizer(source):
+        return None
+    from transformers import AutoTokenizer
+
+    with quiet_transformers():
+        try:
+            return AutoTokenizer.from_pretrained(source, local_files_only=True)
+        except (OSError, ValueError, KeyError) as error:
+            if folder is not None:
+                raise MechnumError(
+                    f"the tokenizer in {folder} cannot be read ({_first_line(error)}): get it again"
+                ) from None
+        _reach_hub(name)
+        return AutoTokenizer.from_pretrained(source)
+
+
+def _tokenizer_folder(name: str) -> Path | None:
+    """The folder that holds a model's tokenizer; None for Hugging Face ids."""
+    if name == SMOLLM2:
+        from mechnum.models.smollm2 import smollm2_folder
+
+        return smollm2_folder()
+    path = bundled().get(name, Path(name))
+    if path.suffix == ".gguf" and path.exists():
+        from mechnum.models.gguf import gguf_folder
+
+        return gguf_folder(path)
+    if path.exists():
+        return path
+    if _looks_like_path(name):
+        raise MechnumError(f"there is no file or folder {name}: correct the path")
+    return None
+
+
 def _load_path(path: Path, name: str, device: torch.device, dtype: torch.dtype) -> Model:
     if path.is_dir():
         if (path / NET_FILE).is_file():
@@ -151,7 +194,7 @@ def _has_tokenizer(source: str) -> bool:
     """A local folder may hold weights alone; the hub is asked."""
     folder = Path(source)
     names = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
-    return not folder.is_dir() or any((folder / name).is_file() for name in names)
+    return not folder.exists() or any((folder / name).is_file() for name in names)
 
 
 def _reach_hub(name: str) -> None:

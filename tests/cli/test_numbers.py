@@ -7,12 +7,11 @@ from mechnum.cli import numbers as command
 from mechnum.cli.app import app
 from mechnum.errors import MechnumError
 from tests.tasks.small_tokenizers import gpt2_like
-from tests.tasks.stand_in import StandIn
 
 
 @pytest.fixture
 def model(monkeypatch):
-    monkeypatch.setattr(command, "load_model", lambda name: StandIn(gpt2_like(), name=name))
+    monkeypatch.setattr(command, "load_tokenizer", lambda name: gpt2_like())
 
 
 def run(*arguments):

@@ -13,7 +13,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 import mechnum as mn
 from mechnum.errors import MechnumError
-from mechnum.models.load import bundled, load
+from mechnum.models.load import bundled, load, load_tokenizer
 from mechnum.models.wrap import wrap
 from tests import fixtures
 
@@ -54,6 +54,26 @@ def test_a_folder_with_a_tokenizer(folder, tmp_path):
     loaded = load(tmp_path / "m")
     assert loaded.tokenizer("3+4=")["input_ids"] == [9, 2, 10, 3]
     assert loaded.tl.to_tokens("3+4=", prepend_bos=False).tolist() == [[9, 2, 10, 3]]
+
+
+def test_a_tokenizer_without_the_weights(folder, tmp_path):
+    in_memory_tokenizer().save_pretrained(tmp_path)
+    assert load_tokenizer(tmp_path)("3+4=")["input_ids"] == [9, 2, 10, 3]
+    assert load_tokenizer("adder-gptj")("3+4=")["input_ids"] == [3, 199, 4, 200]
+    assert load_tokenizer(folder) is None
+    assert load_tokenizer("clock-113") is None
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "./nowhere", "nowhere.gguf"])
+def test_tokenizers_of_models_that_are_not_there(name):
+    with pytest.raises(MechnumError, match=r"is not on this machine|there is no"):
+        load_tokenizer(name)
+
+
+def test_a_damaged_tokenizer_is_refused(tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(MechnumError, match=r"the tokenizer in .* cannot be read"):
+        load_tokenizer(tmp_path)
 
 
 def test_a_tokenizer_that_was_never_on_disk():
