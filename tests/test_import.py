@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,13 @@ def test_module_runs_as_script():
         [sys.executable, "-m", "mechnum", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout == f"mechnum {mechnum.__version__}\n"
+
+
+@pytest.mark.parametrize("part", ["helix", "report", "tasks", "training"])
+def test_lazy_packages_list_their_names_and_refuse_others(part):
+    package = import_module(f"mechnum.{part}")
+    assert set(package.__all__) <= set(dir(package))
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match=f"mechnum.{part}' has no attribute 'nothing'"):
+        package.nothing  # noqa: B018

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mechnum.helix.basis import HelixBasis, PolynomialBasis
@@ -46,9 +47,4 @@ __all__ = [
     "states_of",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Lazy, so that importing the package imports neither scikit-learn nor torch.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,8 +5,7 @@ Everything here takes results (xarray, pandas, plain data), never models.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from mechnum.lazy import lazy_names
 
 _WHERE = {
     "Attention": "blocks",
@@ -33,9 +32,4 @@ _WHERE = {
 
 __all__ = sorted(_WHERE)  # pyright: ignore[reportUnsupportedDunderAll]
 
-
-def __getattr__(name: str) -> Any:
-    # plotly, pandas and xarray take a second to import, which `mechnum --help` must not pay.
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _WHERE)

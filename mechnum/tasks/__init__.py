@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mechnum.tasks.accuracy import Accuracy
@@ -40,9 +41,4 @@ __all__ = [
     "parse",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Torch takes seconds to import, and the command line's help must not wait for it.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
