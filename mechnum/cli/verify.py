@@ -13,7 +13,6 @@ from mechnum.cli.loading import load_model
 from mechnum.cli.options import Device, Dtype, ModelName, Quiet
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import print_table
-from mechnum.progress import working
 
 if TYPE_CHECKING:
     from mechnum.models import HookWrite
@@ -27,7 +26,7 @@ def verify(
         loaded = load_model(model, device, dtype)
         from mechnum.models import try_hooks
 
-        with working("writing to the hook points"), warnings.catch_warnings():
+        with warnings.catch_warnings():
             # TransformerLens warns of some discarded writes; the table shows them all.
             warnings.simplefilter("ignore", UserWarning)
             writes = try_hooks(loaded.decoder, loaded.tl)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from mechnum.models.hook_writes import HookWrite, try_hooks
 from mechnum.models.load import bundled, load, load_tokenizer
 from mechnum.models.model import Model
 from mechnum.models.run import Run, run
-from mechnum.models.verify import HookWrite, Verification, try_hooks
+from mechnum.models.verify import Verification
 from mechnum.models.wrap import wrap
 
 __all__ = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -94,50 +93,3 @@ def additivity(decoder: Decoder, tokens: Int[Tensor, "prompt pos"]) -> float:
                 rest -= attn.b_O.float()
             rest -= states["mlp_out", layer].float()
         return float(rest.abs().max() / states.last.abs().max().clamp_min(1e-30))
-
-
-@dataclass(frozen=True)
-class HookWrite:
-    """What became of a large write to one hook point.
-
-    Attributes:
-        outcome: "discarded" writes leave the logits bit-same; hooks that "never fire" were
-            registered and not called; "refused" ones raised.
-        logit_change: largest change of a logit, NaN where nothing was written.
-    """
-
-    name: str
-    outcome: Literal["moves the logits", "discarded", "never fires", "refused"]
-    logit_change: float
-
-
-def try_hooks(decoder: Decoder, tl: Any) -> list[HookWrite]:
-    """Write to each hook point of `tl` in turn and look whether the logits move.
-
-    The writes go through the model's own hook points and are taken out again.
-    """
-    tokens = probe_tokens(decoder)
-    with undisturbed(tl):
-        plain = tl(tokens).float()
-        return [_try_hook(tl, name, tokens, plain) for name in tl.hook_dict]
-
-
-def _try_hook(tl: Any, name: str, tokens: Tensor, plain: Tensor) -> HookWrite:
-    fired: list[str] = []
-
-    def write(value: Any, hook: Any) -> Any:
-        if not isinstance(value, Tensor) or not value.is_floating_point():
-            return value
-        fired.append(name)
-        # Shuffled too: scaling and shifting alone would be undone by a norm.
-        return 2 * value.roll(1, dims=-1) + 1
-
-    try:
-        logits = tl.run_with_hooks(tokens, fwd_hooks=[(name, write)]).float()
-    except (RuntimeError, ValueError, NotImplementedError, KeyError, TypeError):
-        return HookWrite(name, "refused", float("nan"))
-    if not fired:
-        return HookWrite(name, "never fires", float("nan"))
-    # A write that makes logits infinite or NaN has moved them.
-    change = float((logits - plain).abs().nan_to_num(float("inf")).max())
-    return HookWrite(name, "moves the logits" if change > 0 else "discarded", change)

@@ -1,9 +1,7 @@
-"""What is measured at load, what hook points do, and that nothing of the caller's is changed."""
+"""What is measured at load, and that nothing of the caller's is changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,48 +13,15 @@ from mechnum.errors import MechnumError
 from mechnum.models import verify as verify_module
 from mechnum.models.decoder import Decoder
 from mechnum.models.undisturbed import n_user_hooks, undisturbed
-from mechnum.models.verify import probe_tokens, try_hooks, verify
+from mechnum.models.verify import probe_tokens, verify
 from mechnum.models.weights import NormWeights
 from mechnum.models.wrap import wrap
 from tests import fixtures
+from tests.models.unchanged import unchanged
 
 pytestmark = pytest.mark.tl3
 
 TOKENS = fixtures.random_tokens(2, 5)
-
-
-def hook_counts(model: nn.Module) -> list[int]:
-    return [len(module._forward_hooks) for module in model.modules()]
-
-
-@contextmanager
-def unchanged(model: Any, logits: Any) -> Iterator[None]:
-    """Weights, modes, hooks and logits are bit-equal before and after."""
-    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    modes = [module.training for module in model.modules()]
-    hooks, before = hook_counts(model), logits()
-    yield
-    assert hook_counts(model) == hooks
-    assert [module.training for module in model.modules()] == modes
-    assert torch.equal(logits(), before)
-    for name, tensor in model.state_dict().items():
-        assert torch.equal(tensor, weights[name]), name
-
-
-@pytest.mark.parametrize("architecture", ["gptj", "gpt_neox parallel", "llama grouped"])
-def test_writes_to_the_pattern_move_the_logits_or_are_reported(architecture):
-    """GPT-J's attention goes on with the pattern that it had, whatever a hook writes."""
-    wrapped = wrap(fixtures.ARCHITECTURES[architecture]())
-    outcomes = {write.name: write for write in try_hooks(wrapped.decoder, wrapped.tl)}
-    pattern = outcomes["blocks.1.attn.hook_pattern"]
-    if architecture == "gptj":
-        assert pattern.outcome == "discarded"
-        assert pattern.logit_change == 0
-    else:
-        assert pattern.outcome == "moves the logits"
-        assert pattern.logit_change > 1e-3
-    assert outcomes["blocks.1.hook_resid_pre"].outcome == "moves the logits"
-    assert outcomes["blocks.1.attn.hook_rot_q"].outcome in ("never fires", "moves the logits")
 
 
 def test_a_pattern_edit_is_right_on_gptj():
@@ -77,36 +42,6 @@ def test_a_pattern_edit_is_right_on_gptj():
         handle.remove()
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
     assert (logits - decoder(TOKENS)).abs().max() > 1e-2
-
-
-def test_trying_hooks_leaves_the_model_and_the_users_hooks_alone():
-    bridged = fixtures.bridge(fixtures.llama())
-    bridged.blocks[1].hook_resid_post.add_hook(lambda value, hook: value * 0.5)
-    with torch.no_grad(), unchanged(bridged, lambda: bridged(TOKENS).clone()):
-        wrapped = wrap(bridged)
-        try_hooks(wrapped.decoder, bridged)
-
-
-def test_an_interrupt_in_the_middle_leaves_the_model_as_it_was(monkeypatch):
-    bridged = fixtures.bridge(fixtures.llama())
-    bridged.blocks[0].hook_resid_post.add_hook(lambda value, hook: value * 0.5)
-    bridged.train()
-    wrapped = wrap(bridged)
-    tried: list[str] = []
-
-    def interrupted(tl: Any, name: str, *rest: Any) -> Any:
-        tried.append(name)
-        if len(tried) == 3:
-            raise KeyboardInterrupt
-        return verify_module.HookWrite(name, "never fires", float("nan"))
-
-    monkeypatch.setattr(verify_module, "_try_hook", interrupted)
-    bridged.eval()
-    with torch.no_grad(), unchanged(bridged, lambda: bridged(TOKENS).clone()):
-        bridged.train()
-        with pytest.raises(KeyboardInterrupt):
-            try_hooks(wrapped.decoder, bridged)
-        bridged.eval()
 
 
 def test_an_exception_in_a_hook_takes_the_hook_out():
