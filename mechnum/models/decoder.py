@@ -12,15 +12,16 @@ Shapes: residual streams are [stack, prompt, pos, d_model]. A plain run has a st
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mechnum.models.norms import at_least_float32, centred_for, norm_scale, normalise
 from mechnum.models.rotary import Rotary, rotate
-from mechnum.models.spec import ModelSpec, Norm
+from mechnum.models.spec import ModelSpec
 from mechnum.models.weights import NormWeights, Weights
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -31,6 +32,27 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 # Unembedding columns that are cast to float32 at a time, so that no full copy of W_U is made.
 _VOCAB_CHUNK = 8192
+
+
+# States of a block, in the order in which it computes them.
+StateName = Literal[
+    "resid_pre",
+    "q",
+    "k",
+    "v",
+    "pattern",
+    "z",
+    "attn_out",
+    "resid_mid",
+    "mlp_hidden",
+    "mlp_out",
+    "resid_post",
+]
+Visit = Callable[[StateName, Tensor], Tensor]
+
+
+def _unseen(name: StateName, value: Tensor) -> Tensor:
+    return value
 
 
 class KeysValues(NamedTuple):
@@ -98,20 +120,45 @@ class Decoder:
         past: KeysValues | None = None,
     ) -> AttentionStates:
         """Attention of `layer` on the block's input, at the positions after `past`."""
-        block = self.weights.blocks[layer]
-        normed = self._block_norm(resid, block.ln1)
-        attn = block.attn
-        q = _into_heads(normed, attn.W_Q, attn.b_Q)
-        k = _into_heads(normed, attn.W_K, attn.b_K)
-        v = _into_heads(normed, attn.W_V, attn.b_V)
-        if self.rotary is not None and self.spec.rotary is not None:
-            start = 0 if past is None else past.k.shape[1]
-            positions = torch.arange(start, start + resid.shape[2], device=resid.device)
-            cos, sin = self.rotary(positions)
-            q, k = rotate(q, cos, sin, self.spec.rotary), rotate(k, cos, sin, self.spec.rotary)
+        q, k, v = self.queries_keys_values(layer, self.attn_norm(layer, resid), n_past(past))
         pattern = self.pattern(q, k, past)
         z = self.mix(pattern, v, past)
         return AttentionStates(q, k, v, pattern, z, self.attn_out(layer, z))
+
+    def attn_norm(
+        self,
+        layer: int,
+        resid: Float[Tensor, "*stack d_model"],
+        scale: Float[Tensor, "*#stack 1"] | None = None,
+    ) -> Float[Tensor, "*stack d_model"]:
+        """What queries, keys and values are read from; `scale` freezes the division."""
+        return self._block_norm(resid, self.weights.blocks[layer].ln1, scale)
+
+    def queries_keys_values(
+        self,
+        layer: int,
+        normed: Float[Tensor, "*stack pos d_model"],
+        start: int = 0,
+    ) -> tuple[
+        Float[Tensor, "*stack pos head d_head"],
+        Float[Tensor, "*stack pos kv_head d_head"],
+        Float[Tensor, "*stack pos kv_head d_head"],
+    ]:
+        """q and k (rotated) and v, from what the norm gives; `start` is the first position."""
+        attn = self.weights.blocks[layer].attn
+        q = _into_heads(normed, attn.W_Q, attn.b_Q)
+        k = _into_heads(normed, attn.W_K, attn.b_K)
+        v = _into_heads(normed, attn.W_V, attn.b_V)
+        return self.rotated(q, start), self.rotated(k, start), v
+
+    def rotated(
+        self, x: Float[Tensor, "*stack pos head d_head"], start: int = 0, back: bool = False
+    ) -> Float[Tensor, "*stack pos head d_head"]:
+        """Queries or keys with their position put in, or taken out again with `back`."""
+        if self.rotary is None or self.spec.rotary is None:
+            return x
+        cos, sin = self.rotary(torch.arange(start, start + x.shape[-3], device=x.device))
+        return rotate(x, cos, -sin if back else sin, self.spec.rotary)
 
     def pattern(
         self,
@@ -128,7 +175,7 @@ class Decoder:
         if past is not None:
             # The stack is a free index here, so that keys of the past are never copied for it.
             scores = torch.cat([torch.einsum("sbtgrd,bpgd->sbgrtp", grouped, past.k), scores], -1)
-        scores = _at_least_float32(scores) / self.spec.d_head**0.5
+        scores = at_least_float32(scores) / self.spec.d_head**0.5
         return scores.softmax(-1).to(q.dtype).flatten(2, 3)
 
     def mix(
@@ -139,10 +186,10 @@ class Decoder:
     ) -> Float[Tensor, "stack prompt pos head d_head"]:
         """Each head's average of the values."""
         grouped = pattern.unflatten(2, (self.spec.n_kv_heads, self.spec.heads_per_group))
-        n_past = 0 if past is None else past.v.shape[1]
-        z = torch.einsum("sbgrtu,sbugd->sbtgrd", grouped[..., n_past:], v)
+        before = n_past(past)
+        z = torch.einsum("sbgrtu,sbugd->sbtgrd", grouped[..., before:], v)
         if past is not None:
-            z = z + torch.einsum("sbgrtp,bpgd->sbtgrd", grouped[..., :n_past], past.v)
+            z = z + torch.einsum("sbgrtp,bpgd->sbtgrd", grouped[..., :before], past.v)
         return z.flatten(3, 4)
 
     def attn_out(
@@ -159,17 +206,45 @@ class Decoder:
         Args:
             resid: the residual after attention, or the block's input in parallel blocks.
         """
-        block = self.weights.blocks[layer]
-        if block.mlp is None or block.ln2 is None:
+        if self.weights.blocks[layer].mlp is None:
             return None
-        normed = self._block_norm(resid, block.ln2)
+        hidden = self.mlp_hidden(layer, self.mlp_norm(layer, resid))
+        return MlpStates(hidden, self.mlp_out(layer, hidden))
+
+    def mlp_norm(
+        self,
+        layer: int,
+        resid: Float[Tensor, "*stack d_model"],
+        scale: Float[Tensor, "*#stack 1"] | None = None,
+    ) -> Float[Tensor, "*stack d_model"]:
+        """What the MLP's neurons read; `scale` freezes the division."""
+        weights = self.weights.blocks[layer].ln2
+        assert weights is not None, "a net without MLPs has no neurons"
+        return self._block_norm(resid, weights, scale)
+
+    def mlp_hidden(
+        self,
+        layer: int,
+        normed: Float[Tensor, "*stack d_model"],
+        neurons: Int[Tensor, " neuron"] | slice = slice(None),
+    ) -> Float[Tensor, "*stack neuron"]:
+        """Activations of `neurons` (all without them), after any gate."""
+        mlp = self.weights.blocks[layer].mlp
+        assert mlp is not None, "a net without MLPs has no neurons"
         activation = _ACTIVATIONS[self.spec.activation]
-        hidden = _affine(normed, block.mlp.W_in, block.mlp.b_in)
-        if block.mlp.W_gate is None:
-            hidden = activation(hidden)
-        else:
-            hidden = activation(_affine(normed, block.mlp.W_gate, block.mlp.b_gate)) * hidden
-        return MlpStates(hidden, _affine(hidden, block.mlp.W_out, block.mlp.b_out))
+        hidden = _affine(normed, mlp.W_in[:, neurons], _part(mlp.b_in, neurons))
+        if mlp.W_gate is None:
+            return activation(hidden)
+        gate = _affine(normed, mlp.W_gate[:, neurons], _part(mlp.b_gate, neurons))
+        return activation(gate) * hidden
+
+    def mlp_out(
+        self, layer: int, hidden: Float[Tensor, "*stack d_mlp"]
+    ) -> Float[Tensor, "*stack d_model"]:
+        """The MLP's write: what its neurons write and the bias."""
+        mlp = self.weights.blocks[layer].mlp
+        assert mlp is not None, "a net without MLPs has no neurons"
+        return _affine(hidden, mlp.W_out, mlp.b_out)
 
     def final_norm(
         self,
@@ -183,7 +258,7 @@ class Decoder:
     def final_scale(self, resid: Float[Tensor, "*stack d_model"]) -> Float[Tensor, "*stack 1"]:
         """What the final norm multiplies the (centred) residual by; 1 without a norm."""
         kind = self.spec.final_norm
-        return norm_scale(_centred(resid, kind), kind, self.spec.norm_eps)
+        return norm_scale(centred_for(resid, kind), kind, self.spec.norm_eps)
 
     def logits(
         self,
@@ -219,58 +294,43 @@ class Decoder:
         layer: int,
         resid: Float[Tensor, "stack prompt pos d_model"],
         past: KeysValues | None = None,
+        visit: Visit = _unseen,
     ) -> Float[Tensor, "stack prompt pos d_model"]:
-        """The residual stream after `layer`."""
-        mid = resid + self.attention(layer, resid, past).out
-        mlp = self.mlp(layer, resid if self.spec.parallel else mid)
-        return mid if mlp is None else mid + mlp.out
+        """The residual stream after `layer`.
 
-    def _block_norm(self, resid: Tensor, weights: NormWeights) -> Tensor:
-        return normalise(resid, weights, self.spec.norm, self.spec.norm_eps).to(resid.dtype)
+        Args:
+            visit: called with the name and value of each state in turn; what it returns goes on.
+        """
+        resid = visit("resid_pre", resid)
+        q, k, v = self.queries_keys_values(layer, self.attn_norm(layer, resid), n_past(past))
+        q, k, v = visit("q", q), visit("k", k), visit("v", v)
+        pattern = visit("pattern", self.pattern(q, k, past))
+        z = visit("z", self.mix(pattern, v, past))
+        mid = resid + visit("attn_out", self.attn_out(layer, z))
+        if not self.spec.parallel:
+            mid = visit("resid_mid", mid)
+        if self.weights.blocks[layer].mlp is None:
+            return visit("resid_post", mid)
+        normed = self.mlp_norm(layer, resid if self.spec.parallel else mid)
+        hidden = visit("mlp_hidden", self.mlp_hidden(layer, normed))
+        return visit("resid_post", mid + visit("mlp_out", self.mlp_out(layer, hidden)))
 
-
-def normalise(
-    x: Float[Tensor, "*stack d_model"],
-    weights: NormWeights,
-    kind: Norm | None,
-    eps: float,
-    scale: Float[Tensor, "*#stack 1"] | None = None,
-) -> Float[Tensor, "*stack d_model"]:
-    """LayerNorm or RMSNorm in float32 at least; `kind=None` gives the input in that precision.
-
-    Args:
-        scale: multiplies the (centred) input in place of its own norm's scale.
-    """
-    x = _centred(x, kind)
-    if kind is None:
-        return x
-    x = x * (norm_scale(x, kind, eps) if scale is None else scale)
-    if weights.w is not None:
-        x = x * weights.w.to(x.dtype)
-    return x if weights.b is None else x + weights.b.to(x.dtype)
+    def _block_norm(self, resid: Tensor, weights: NormWeights, scale: Tensor | None) -> Tensor:
+        return normalise(resid, weights, self.spec.norm, self.spec.norm_eps, scale).to(resid.dtype)
 
 
-def norm_scale(
-    centred: Float[Tensor, "*stack d_model"], kind: Norm | None, eps: float
-) -> Float[Tensor, "*stack 1"]:
-    """One over the root of the mean square."""
-    if kind is None:
-        return torch.ones_like(centred[..., :1])
-    return torch.rsqrt(centred.square().mean(-1, keepdim=True) + eps)
-
-
-def _centred(x: Tensor, kind: Norm | None) -> Tensor:
-    x = _at_least_float32(x)
-    return x - x.mean(-1, keepdim=True) if kind == "layer" else x
-
-
-def _at_least_float32(x: Tensor) -> Tensor:
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+def n_past(past: KeysValues | None) -> int:
+    """How many positions come before."""
+    return 0 if past is None else past.k.shape[1]
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x · weight + bias for a weight [in, out]."""
     return F.linear(x, weight.T, bias)
+
+
+def _part(bias: Tensor | None, neurons: Tensor | slice) -> Tensor | None:
+    return None if bias is None else bias[neurons]
 
 
 def _into_heads(

@@ -143,10 +143,7 @@ class Model:
         n_positions = tokens.shape[1]
         row_bytes = block_bytes(self.spec, n_positions, n_positions) + 4 * self.spec.d_vocab_out
         for rows in batches(len(tokens), row_bytes):
-            resid = self.decoder.embed(tokens[rows])
-            for layer in range(self.spec.n_layers):
-                resid = self.decoder.block(layer, resid)
-            last = resid[0, :, -1]
+            last = run(self.decoder, tokens[rows], start=n_positions - 1).last[:, -1]
             parts.append(self.decoder.logits(last, token_ids).cpu())
         return torch.cat(parts)
 

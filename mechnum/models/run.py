@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mechnum.errors import MechnumError
-from mechnum.models.decoder import Decoder, KeysValues
+from mechnum.models.decoder import Decoder, KeysValues, StateName
 from mechnum.models.exact import exact
 from mechnum.models.spec import ModelSpec
-
-StateName = Literal[
-    "resid_pre",
-    "resid_mid",
-    "resid_post",
-    "attn_out",
-    "mlp_out",
-    "q",
-    "k",
-    "v",
-    "pattern",
-    "z",
-    "mlp_hidden",
-]
 
 
 @dataclass(frozen=True)
@@ -64,6 +51,21 @@ class Run:
         """One state of all layers."""
         return torch.stack([self[name, layer] for layer in range(len(self.states[name]))])
 
+    def from_position(self, start: int) -> Run:
+        """The same run with its states cut to the positions from `start` on, without copies.
+
+        Raises:
+            MechnumError: on a position before those that were kept.
+        """
+        if start < self.start:
+            raise MechnumError(f"states before position {self.start} were not kept: run it again")
+        cut = start - self.start
+        states = {
+            name: [_cut(name, state, cut) for state in layers]
+            for name, layers in self.states.items()
+        }
+        return Run(self.tokens, start, states, self.last[:, cut:])
+
     def past(self, layer: int) -> KeysValues | None:
         """Keys and values of `layer` before `start`; None where it is the first position."""
         if self.start == 0:
@@ -76,8 +78,15 @@ def run(
     tokens: Int[Tensor, "prompt pos"],
     keep: Iterable[StateName] = (),
     start: int = 0,
+    like: Run | None = None,
 ) -> Run:
     """Run prompts of equal length and keep the named states of every layer from `start` on.
+
+    Leading tokens that all prompts share (a header, solved examples) are run once.
+
+    Args:
+        like: a run of prompts that have the same tokens before some position, with "k" and "v"
+            kept; nothing before the first difference is computed again.
 
     Raises:
         MechnumError: on an unknown state, on `resid_mid` of a parallel block (it does not exist
@@ -86,43 +95,104 @@ def run(
     wanted = set(keep)
     _check(decoder, tokens, wanted)
     with exact(decoder.device):
-        return _run(decoder, tokens.to(decoder.device), wanted, start)
+        tokens = tokens.to(decoder.device)
+        if like is not None:
+            split = min(start, first_difference(tokens, like.tokens))
+            prefix = _known(like, split)
+        elif len(tokens) > 1 and (split := first_difference(tokens, tokens[:1])) > 0:
+            prefix = _run_part(decoder, tokens[:1, :split], None, {*wanted, "k", "v"}, start)
+        else:
+            return _joined(tokens, [_run_part(decoder, tokens, None, wanted, start)], wanted, start)
+        rest = _run_part(decoder, tokens, prefix, wanted, start)
+        return _joined(tokens, [prefix, rest], wanted, start)
 
 
-def _run(
-    decoder: Decoder, tokens: Int[Tensor, "prompt pos"], wanted: set[StateName], start: int
-) -> Run:
-    resid = decoder.embed(tokens)
+def first_difference(tokens: Int[Tensor, "prompt pos"], others: Int[Tensor, "#prompt pos"]) -> int:
+    """First position at which any prompt differs from its other; the last one where none does."""
+    same = (tokens == others).all(dim=0)
+    return int(same[:-1].cumprod(0).sum())
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A run up to position `end` from where another part ended, its states cut as in `Run`.
+
+    One prompt stands for all where all agree.
+    """
+
+    end: int
+    states: dict[StateName, list[Tensor]]
+    last: Tensor
+
+
+def _known(run: Run, end: int) -> _Part:
+    """Keys and values before `end`, which are those of another run."""
+    names: tuple[StateName, ...] = ("k", "v")
+    states = {name: [state[:, :end] for state in run.states[name]] for name in names}
+    return _Part(end, states, run.last[:, :0])
+
+
+def _run_part(
+    decoder: Decoder,
+    tokens: Int[Tensor, "prompt pos"],
+    before: _Part | None,
+    wanted: set[StateName],
+    start: int,
+) -> _Part:
+    """The positions after `before`."""
+    first = 0 if before is None else before.end
+    cut = max(start - first, 0)
     kept: dict[StateName, list[Tensor]] = {name: [] for name in wanted}
-    for layer in range(decoder.spec.n_layers):
-        attn = decoder.attention(layer, resid)
-        mid = resid + attn.out
-        mlp = decoder.mlp(layer, resid if decoder.spec.parallel else mid)
-        post = mid if mlp is None else mid + mlp.out
-        computed = {
-            "resid_pre": resid,
-            "resid_mid": mid,
-            "resid_post": post,
-            "attn_out": attn.out,
-            "mlp_out": torch.zeros_like(post) if mlp is None else mlp.out,
-            "q": attn.q,
-            "k": attn.k,
-            "v": attn.v,
-            "pattern": attn.pattern,
-            "z": attn.z,
-            "mlp_hidden": post.new_zeros(*post.shape[:-1], 0) if mlp is None else mlp.hidden,
-        }
-        for name in wanted:
+
+    def keep(name: StateName, value: Tensor) -> Tensor:
+        if name in wanted:
             # The next layer's input is this layer's output: only a copy keeps them apart.
-            kept[name].append(_from(start, name, computed[name].squeeze(0)).clone())
-        resid = post
-    return Run(tokens, start, kept, resid[0, :, start:].clone())
+            kept[name].append(_cut(name, value.squeeze(0), cut).clone())
+        return value
+
+    resid = decoder.embed(tokens[:, first:], first)
+    for layer in range(decoder.spec.n_layers):
+        past = None
+        if before is not None and first > 0:
+            k, v = before.states["k"][layer], before.states["v"][layer]
+            past = KeysValues(_for_all(k, len(tokens)), _for_all(v, len(tokens)))
+        resid = decoder.block(layer, resid, past, keep)
+        if decoder.weights.blocks[layer].mlp is None:
+            keep("mlp_out", torch.zeros_like(resid))
+            keep("mlp_hidden", resid.new_zeros(*resid.shape[:-1], 0))
+    return _Part(tokens.shape[1], kept, resid[0, :, cut:].clone())
 
 
-def _from(start: int, name: StateName, state: Tensor) -> Tensor:
+def _joined(
+    tokens: Int[Tensor, "prompt pos"], parts: list[_Part], wanted: set[StateName], start: int
+) -> Run:
+    n_prompts, length = tokens.shape
+    if len(parts) == 1:
+        return Run(tokens, start, parts[0].states, parts[0].last)
+
+    def join(name: StateName, layer: int) -> Tensor:
+        states = [(part, part.states[name][layer]) for part in parts if name in part.states]
+        if name != "pattern":
+            return torch.cat([_for_all(state, n_prompts) for _, state in states], dim=1)
+        # Keys after an earlier part are out of its queries' sight.
+        rows = [F.pad(_for_all(state, n_prompts), (0, length - part.end)) for part, state in states]
+        return torch.cat(rows, dim=2)
+
+    states = {
+        name: [join(name, at) for at in range(len(parts[-1].states[name]))] for name in wanted
+    }
+    last = torch.cat([_for_all(part.last, n_prompts) for part in parts], dim=1)
+    return Run(tokens, start, states, last)
+
+
+def _cut(name: StateName, state: Tensor, cut: int) -> Tensor:
     if name in ("k", "v"):
         return state
-    return state[:, :, start:] if name == "pattern" else state[:, start:]
+    return state[:, :, cut:] if name == "pattern" else state[:, cut:]
+
+
+def _for_all(value: Tensor, n_prompts: int) -> Tensor:
+    return value.expand(n_prompts, *value.shape[1:])
 
 
 def _check(decoder: Decoder, tokens: Tensor, wanted: set[StateName]) -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from mechnum.errors import MechnumError
+from mechnum.models.run import Run, run
 from mechnum.models.wrap import wrap
 from tests import fixtures
 
@@ -30,6 +31,42 @@ def test_a_run_from_a_position_on_is_the_end_of_a_whole_run():
     torch.testing.assert_close(part.last, whole.last[:, 3:])
     assert part.past(0).k.shape[1] == 3
     assert whole.past(0) is None
+
+
+ALL_STATES = ("resid_pre", "q", "k", "v", "pattern", "z", "attn_out", "mlp_hidden", "resid_post")
+
+
+def assert_same_run(run, expected):
+    for name in ALL_STATES:
+        for layer in range(3):
+            torch.testing.assert_close(run[name, layer], expected[name, layer], atol=1e-5, rtol=0)
+    torch.testing.assert_close(run.last, expected.last, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "gptj", "gpt_neox parallel", "llama grouped"])
+@pytest.mark.parametrize("start", [0, 2, 5])
+def test_tokens_that_all_prompts_share_are_run_once_and_change_nothing(architecture, start):
+    model = wrap(fixtures.ARCHITECTURES[architecture]())
+    tokens = fixtures.random_tokens(3, 6)
+    tokens[:, :4] = tokens[0, :4]
+    together = model.run(tokens, ALL_STATES, start)
+    for row in range(3):
+        alone = model.run(tokens[row : row + 1], ALL_STATES, start)
+        picked = {name: [s[row : row + 1] for s in together.states[name]] for name in ALL_STATES}
+        assert_same_run(Run(alone.tokens, start, picked, together.last[row : row + 1]), alone)
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "gptj", "gpt_neox parallel", "llama grouped"])
+@pytest.mark.parametrize("start", [0, 3, 5])
+def test_a_run_like_another_computes_only_what_differs(architecture, start):
+    """Prompts that differ from position 3 on, from 5 on, and not at all."""
+    model = wrap(fixtures.ARCHITECTURES[architecture]())
+    tokens = fixtures.random_tokens(3, 6)
+    base = model.run(tokens, ("k", "v"))
+    others = tokens.clone()
+    others[0, 3], others[1, 5] = 40, 41
+    like = run(model.decoder, others, ALL_STATES, start, like=base)
+    assert_same_run(like, model.run(others, ALL_STATES, start))
 
 
 def test_selected_logits_are_columns_of_all():
