@@ -12,7 +12,7 @@ from mechnum.errors import MechnumError
 from mechnum.helix.inputs import positive_integer
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
-from mechnum.patching.effects import resolve_position
+from mechnum.patching.batches import resolve_position
 from mechnum.progress import track
 from mechnum.tasks.accuracy import Accuracy
 from mechnum.tasks.prompts import Prompts

@@ -73,13 +73,6 @@ class AttentionStates(NamedTuple):
     out: Float[Tensor, "stack prompt pos d_model"]
 
 
-class MlpStates(NamedTuple):
-    """What one MLP computes; `hidden` is what its output matrix reads, after any gate."""
-
-    hidden: Float[Tensor, "stack prompt pos d_mlp"]
-    out: Float[Tensor, "stack prompt pos d_model"]
-
-
 class Decoder:
     """A decoder-only transformer as plain functions of residual streams.
 
@@ -200,16 +193,15 @@ class Decoder:
         out = z.flatten(-2) @ attn.W_O.flatten(0, 1)
         return out if attn.b_O is None else out + attn.b_O
 
-    def mlp(self, layer: int, resid: Float[Tensor, "stack prompt pos d_model"]) -> MlpStates | None:
-        """The MLP of `layer`; None where the net has no MLPs.
+    def mlp_write(
+        self, layer: int, resid: Float[Tensor, "*stack d_model"]
+    ) -> Float[Tensor, "*stack d_model"]:
+        """What the MLP of `layer` writes.
 
         Args:
             resid: the residual after attention, or the block's input in parallel blocks.
         """
-        if self.weights.blocks[layer].mlp is None:
-            return None
-        hidden = self.mlp_hidden(layer, self.mlp_norm(layer, resid))
-        return MlpStates(hidden, self.mlp_out(layer, hidden))
+        return self.mlp_out(layer, self.mlp_hidden(layer, self.mlp_norm(layer, resid)))
 
     def mlp_norm(
         self,

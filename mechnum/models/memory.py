@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import torch
+
 from mechnum.errors import MechnumError
 from mechnum.models.spec import ModelSpec
 
 # Small enough for a laptop, large enough that matrix products run at full speed.
+_CACHED = 24 * 2**20
 _budget: ContextVar[int] = ContextVar("mechnum_memory_budget", default=256 * 2**20)
 
 
@@ -34,6 +37,15 @@ def block_bytes(spec: ModelSpec, n_positions: int, n_keys: int) -> int:
     residuals = 6 * spec.d_model
     heads = spec.n_heads * (4 * spec.d_head + 3 * n_keys)
     return 4 * n_positions * (residuals + heads + 3 * spec.d_mlp)
+
+
+def working_rows(row_bytes: int, device: torch.device) -> int:
+    """How many rows one block computes at a time; at least one.
+
+    On a CPU fewer than the budget allows: products whose factors stay in the cache are faster.
+    """
+    most = rows_at_a_time(row_bytes)
+    return min(most, max(1, _CACHED // max(row_bytes, 1))) if device.type == "cpu" else most
 
 
 def rows_at_a_time(row_bytes: int) -> int:

@@ -60,7 +60,7 @@ class Run:
         if start < self.start:
             raise MechnumError(f"states before position {self.start} were not kept: run it again")
         cut = start - self.start
-        states = {
+        states: dict[StateName, list[Tensor]] = {
             name: [_cut(name, state, cut) for state in layers]
             for name, layers in self.states.items()
         }
@@ -128,7 +128,9 @@ class _Part:
 def _known(run: Run, end: int) -> _Part:
     """Keys and values before `end`, which are those of another run."""
     names: tuple[StateName, ...] = ("k", "v")
-    states = {name: [state[:, :end] for state in run.states[name]] for name in names}
+    states: dict[StateName, list[Tensor]] = {
+        name: [state[:, :end] for state in run.states[name]] for name in names
+    }
     return _Part(end, states, run.last[:, :0])
 
 
@@ -178,9 +180,9 @@ def _joined(
         rows = [F.pad(_for_all(state, n_prompts), (0, length - part.end)) for part, state in states]
         return torch.cat(rows, dim=2)
 
-    states = {
-        name: [join(name, at) for at in range(len(parts[-1].states[name]))] for name in wanted
-    }
+    states: dict[StateName, list[Tensor]] = {}
+    for name in wanted:
+        states[name] = [join(name, layer) for layer in range(len(parts[-1].states[name]))]
     last = torch.cat([_for_all(part.last, n_prompts) for part in parts], dim=1)
     return Run(tokens, start, states, last)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
@@ -15,65 +15,83 @@ from mechnum.models.memory import batches
 
 MetricName = Literal["logit_diff", "logprob", "prob", "logit"]
 
-# From what the final norm gives, one row for each pair, to one number for each.
-Metric = Callable[[Float[Tensor, "*stack pair d_model"]], Float[Tensor, "*stack pair"]]
-
 WARNINGS = {
     "logit": "a raw logit also moves when all logits shift together: compare with logit_diff",
 }
 
 
-def metric(
-    decoder: Decoder,
-    name: MetricName,
-    answers: Int[Tensor, " pair"],
-    corrupt_answers: Int[Tensor, " pair"],
-) -> Metric:
-    """The metric `name` for these pairs, on states after the final norm.
+@dataclass(frozen=True)
+class Metric:
+    """One number for each pair, from what the final norm gives.
 
     - `logit_diff`: logit of the clean answer minus logit of the corrupt answer.
     - `logprob`, `prob`: of the clean answer, over the whole vocabulary, whose logits they need.
     - `logit`: of the clean answer (Kantamneni & Tegmark 2025, section 4). Folding and centring of
       the unembedding change it.
 
+    Attributes:
+        answers: token of the clean answer.
+        corrupt_answers: token of the corrupt answer.
+
     Raises:
         MechnumError: on another name.
     """
-    answers, corrupt_answers = answers.to(decoder.device), corrupt_answers.to(decoder.device)
-    if name == "logit_diff":
-        return lambda normed: (
-            answer_logits(decoder, normed, answers)
-            - answer_logits(decoder, normed, corrupt_answers)
-        )
-    if name == "logit":
-        return lambda normed: answer_logits(decoder, normed, answers)
-    if name == "logprob":
-        return lambda normed: _logprob(decoder, normed, answers)
-    if name == "prob":
-        return lambda normed: _logprob(decoder, normed, answers).exp()
-    raise MechnumError(f"unknown metric {name!r}: use one of {', '.join(get_args(MetricName))}")
+
+    decoder: Decoder
+    name: MetricName
+    answers: Int[Tensor, " pair"]
+    corrupt_answers: Int[Tensor, " pair"]
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(MetricName):
+            raise MechnumError(
+                f"unknown metric {self.name!r}: use one of {', '.join(get_args(MetricName))}"
+            )
+
+    def __call__(
+        self, normed: Float[Tensor, "*stack pair d_model"]
+    ) -> Float[Tensor, "*stack pair"]:
+        """The metric of states after the final norm."""
+        if self.linear:
+            direction, offset = self.readout(normed.dtype)
+            return torch.einsum("...pd,pd->...p", normed, direction) + offset
+        direction, offset = _columns(self.decoder, self.answers, normed.dtype)
+        logprob = torch.einsum("...pd,pd->...p", normed, direction) + offset
+        logprob = logprob - _log_normaliser(self.decoder, normed)
+        return logprob if self.name == "logprob" else logprob.exp()
+
+    @property
+    def linear(self) -> bool:
+        """Whether the metric is a linear function of the final norm's output."""
+        return self.name in ("logit_diff", "logit")
+
+    def readout(
+        self, dtype: torch.dtype
+    ) -> tuple[Float[Tensor, "pair d_model"], Float[Tensor, " pair"]]:
+        """Direction and offset of a linear metric, from the columns of W_U that it reads."""
+        direction, offset = _columns(self.decoder, self.answers, dtype)
+        if self.name == "logit_diff":
+            other, other_offset = _columns(self.decoder, self.corrupt_answers, dtype)
+            return direction - other, offset - other_offset
+        return direction, offset
 
 
-def answer_logits(
-    decoder: Decoder,
-    normed: Float[Tensor, "*stack pair d_model"],
-    answers: Int[Tensor, " pair"],
-) -> Float[Tensor, "*stack pair"]:
-    """One logit for each pair: only the columns of W_U that are read are touched."""
-    columns = decoder.weights.W_U[:, answers].to(normed.dtype)
-    logits = torch.einsum("...pd,dp->...p", normed, columns)
+def _columns(
+    decoder: Decoder, answers: Int[Tensor, " pair"], dtype: torch.dtype
+) -> tuple[Float[Tensor, "pair d_model"], Float[Tensor, " pair"]]:
+    answers = answers.to(decoder.device)
+    columns = decoder.weights.W_U[:, answers].T.to(dtype)
     bias = decoder.weights.b_U
-    return logits if bias is None else logits + bias[answers].to(normed.dtype)
+    offset = columns.new_zeros(len(answers)) if bias is None else bias[answers].to(dtype)
+    return columns, offset
 
 
-def _logprob(
-    decoder: Decoder,
-    normed: Float[Tensor, "*stack pair d_model"],
-    answers: Int[Tensor, " pair"],
+def _log_normaliser(
+    decoder: Decoder, normed: Float[Tensor, "*stack pair d_model"]
 ) -> Float[Tensor, "*stack pair"]:
     rows = normed.reshape(-1, normed.shape[-1])
     sums = [
         decoder.unembed(rows[part]).logsumexp(-1)
         for part in batches(len(rows), 8 * decoder.spec.d_vocab_out)
     ]
-    return answer_logits(decoder, normed, answers) - torch.cat(sums).view(normed.shape[:-1])
+    return torch.cat(sums).view(normed.shape[:-1])

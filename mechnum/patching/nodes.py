@@ -175,7 +175,9 @@ def n_parts(kind: str, spec: ModelSpec) -> int:
 
 
 def layer_nodes(kind: NodeKind, layer: int, spec: ModelSpec) -> list[Node]:
-    """All nodes of one kind in one layer."""
+    """All nodes of one kind in one layer; the embedding and the logits have none of their own."""
+    if kind in _WITHOUT_LAYER:
+        return [Node(kind)]
     if kind not in _INDEXED:
         return [Node(kind, layer)]
     return [Node(kind, layer, index) for index in range(n_parts(kind, spec))]

@@ -1,115 +1,159 @@
 """The engine: what becomes of changes to the residual stream.
 
-Every patch of this package is a difference that enters the residual stream at one point, since
-all that a component does is to write there. From that point on the rest of the model is
-recomputed, and nothing else: layers before it are skipped, positions before it come from the base
-run's keys and values, and patches of all layers travel upwards together as one growing stack.
+Every patch of single nodes is a difference that enters the residual stream at one point, since all
+that a component does is to write there. From that point on the rest of the model is recomputed, and
+nothing else: layers before it are skipped, positions before it come from the base run's keys and
+values, and patches of all layers travel upwards together as one growing stack.
+
+Points are counted as in `Node.written_at`: 2l is `resid_pre` of layer l, 2l + 1 its `resid_mid`,
+and 2 × n_layers the last residual.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mechnum.models.decoder import Decoder, KeysValues
-from mechnum.models.memory import block_bytes, rows_at_a_time
-from mechnum.models.run import Run, StateName
-
-# Where a difference can enter, as the state of the base run that it is added to.
-Point = Literal["resid_pre", "resid_mid", "resid_post"]
+from mechnum.models.decoder import Decoder, StateName
+from mechnum.models.memory import block_bytes, rows_at_a_time, working_rows
+from mechnum.models.run import Run
 
 
 @dataclass(frozen=True)
-class Injection:
-    """Differences that enter the residual stream of `layer` at `point`, one patch a row.
+class Patches:
+    """Differences that enter the residual stream at one point, one patch a row.
 
     Attributes:
-        delta: patched value minus base value, at the base run's `start` and all later positions.
+        delta: patched value minus base value of the rows asked for, at the base run's `start` and
+            all later positions. Made when its turn comes: those of all neurons fill no memory.
     """
 
-    layer: int
-    point: Point
-    delta: Float[Tensor, "stack pair pos d_model"]
+    point: int
+    n_rows: int
+    delta: Callable[[slice], Float[Tensor, "row pair pos d_model"]]
 
 
 def states_for(decoder: Decoder) -> tuple[StateName, ...]:
     """The states that a base run must keep for `propagate`."""
-    if decoder.spec.parallel:
-        return ("resid_pre", "resid_post", "k", "v")
-    return ("resid_pre", "resid_mid", "resid_post", "k", "v")
+    return (
+        ("resid_pre", "k", "v") if decoder.spec.parallel else ("resid_pre", "resid_mid", "k", "v")
+    )
+
+
+def state_at(base: Run, point: int) -> Float[Tensor, "pair pos d_model"]:
+    """The residual stream of a run at a point."""
+    layer, half = divmod(point, 2)
+    if half:
+        return base["resid_mid", layer]
+    return base["resid_pre", layer] if layer < len(base.states["resid_pre"]) else base.last
 
 
 @torch.no_grad()
 def propagate(
-    decoder: Decoder, base: Run, injections: Sequence[Injection]
-) -> list[Float[Tensor, "stack pair d_model"]]:
-    """The last residual at the last position, for each injection.
+    decoder: Decoder,
+    base: Run,
+    patches: Sequence[Patches],
+    score: Callable[[Float[Tensor, "row pair d_model"]], Float[Tensor, "row pair"]],
+) -> list[Float[Tensor, "row pair"]]:
+    """The score of the last residual at the last position, for each row of each of the patches.
 
     Args:
         base: the run that is patched, with `states_for(decoder)` kept.
     """
-    stack = _Stack(decoder, base, injections)
-    for layer in range(decoder.spec.n_layers):
-        past = base.past(layer)
-        stack.enter(layer, "resid_pre")
-        if decoder.spec.parallel:
-            stack.advance(partial(decoder.block, layer, past=past))
-        else:
-            stack.advance(partial(_after_attention, decoder, layer, past))
-            stack.enter(layer, "resid_mid")
-            stack.advance(partial(_after_mlp, decoder, layer))
-        stack.enter(layer, "resid_post")
-    return stack.ends()
+    found: list[list[Tensor]] = [[] for _ in patches]
+    for pieces in _stacks(decoder, base, patches):
+        ends = _Stack(decoder, base, pieces).run()
+        for piece, end in zip(pieces, ends, strict=True):
+            found[piece.index].append(score(end))
+    empty = base.last.new_zeros(0, len(base.last))
+    return [torch.cat(scores) if scores else empty for scores in found]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Some rows of the patches with number `index`."""
+
+    index: int
+    rows: slice
+    patches: Patches
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.stop - self.rows.start
+
+
+def _stacks(decoder: Decoder, base: Run, patches: Sequence[Patches]) -> Iterator[list[_Piece]]:
+    """The rows of all patches, as many together as the memory budget allows."""
+    n_pairs, n_positions, d_model = base.last.shape
+    # The stack, the entering rows and their difference, in float32.
+    capacity = rows_at_a_time(4 * 4 * n_pairs * n_positions * d_model)
+    pieces: list[_Piece] = []
+    room = capacity
+    for index, own in enumerate(patches):
+        first = 0
+        while first < own.n_rows:
+            last = min(own.n_rows, first + room)
+            pieces.append(_Piece(index, slice(first, last), own))
+            room -= last - first
+            first = last
+            if room == 0:
+                yield pieces
+                pieces, room = [], capacity
+    if pieces:
+        yield pieces
 
 
 class _Stack:
-    """The patched residual streams on their way up, in the order in which they entered."""
+    """Patched residual streams on their way up, in the order in which they enter."""
 
-    def __init__(self, decoder: Decoder, base: Run, injections: Sequence[Injection]) -> None:
+    def __init__(self, decoder: Decoder, base: Run, pieces: list[_Piece]) -> None:
         self.decoder = decoder
         self.base = base
-        self.injections = injections
-        self.rows: Tensor | None = None
-        self.order: list[int] = []
-        n_pairs, n_positions, _ = base.last.shape
+        self.pieces = sorted(pieces, key=lambda piece: piece.patches.point)
+        self.order = sorted(range(len(pieces)), key=lambda index: pieces[index].patches.point)
+        n_rows = sum(piece.n_rows for piece in pieces)
+        n_pairs, n_positions, d_model = base.last.shape
+        self.rows = base.last.new_empty(n_rows, n_pairs, n_positions, d_model)
+        self.n_entered = 0
         row_bytes = n_pairs * block_bytes(decoder.spec, n_positions, base.start + n_positions)
-        self.rows_at_a_time = rows_at_a_time(row_bytes)
+        self.rows_at_a_time = working_rows(row_bytes, decoder.device)
 
-    def enter(self, layer: int, point: Point) -> None:
+    def run(self) -> list[Float[Tensor, "row pair d_model"]]:
+        """The last position of each piece, in the order in which the pieces were given."""
+        spec = self.decoder.spec
+        for layer in range(spec.n_layers):
+            past = self.base.past(layer)
+            self.enter(2 * layer)
+            if spec.parallel:
+                self.advance(lambda rows, at=layer, past=past: self.decoder.block(at, rows, past))
+                continue
+            self.advance(
+                lambda rows, at=layer, past=past: rows + self.decoder.attention(at, rows, past).out
+            )
+            self.enter(2 * layer + 1)
+            if spec.d_mlp:
+                self.advance(lambda rows, at=layer: rows + self.decoder.mlp_write(at, rows))
+        self.enter(2 * spec.n_layers)
+        ends = self.rows[:, :, -1].split([piece.n_rows for piece in self.pieces])
+        by_index = dict(zip(self.order, ends, strict=True))
+        return [by_index[index] for index in range(len(self.pieces))]
+
+    def enter(self, point: int) -> None:
         """Put the patches of this point on the stack."""
-        for index, injection in enumerate(self.injections):
-            if (injection.layer, injection.point) == (layer, point):
-                delta = injection.delta
-                # Added in the difference's own precision: the body's may be bfloat16.
-                entering = (self.base[point, layer].to(delta.dtype) + delta).to(self.decoder.dtype)
-                self.rows = entering if self.rows is None else torch.cat([self.rows, entering])
-                self.order.append(index)
+        for piece in self.pieces:
+            if piece.patches.point != point:
+                continue
+            delta = piece.patches.delta(piece.rows)
+            # Added in the difference's own precision: the body's may be bfloat16.
+            entering = state_at(self.base, point).to(delta.dtype) + delta
+            self.rows[self.n_entered : self.n_entered + piece.n_rows] = entering
+            self.n_entered += piece.n_rows
 
     def advance(self, step: Callable[[Tensor], Tensor]) -> None:
-        """One half-block for all patches, as many at a time as the budget allows."""
-        if self.rows is not None:
-            self.rows = torch.cat([step(part) for part in self.rows.split(self.rows_at_a_time)])
-
-    def ends(self) -> list[Tensor]:
-        """The last position of each injection's patches, in the order of the injections."""
-        if self.rows is None:
-            return []
-        sizes = [len(self.injections[index].delta) for index in self.order]
-        parts = self.rows[:, :, -1].split(sizes)
-        by_index = dict(zip(self.order, parts, strict=True))
-        return [by_index[index] for index in range(len(self.injections))]
-
-
-def _after_attention(decoder: Decoder, layer: int, past: KeysValues | None, rows: Tensor) -> Tensor:
-    return rows + decoder.attention(layer, rows, past).out
-
-
-def _after_mlp(decoder: Decoder, layer: int, rows: Tensor) -> Tensor:
-    mlp = decoder.mlp(layer, rows)
-    return rows if mlp is None else rows + mlp.out
+        """One half-block for all patches that are on the stack."""
+        for part in self.rows[: self.n_entered].split(self.rows_at_a_time):
+            part.copy_(step(part))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,9 +15,9 @@ from mechnum.models.decoder import Decoder
 from mechnum.models.exact import exact
 from mechnum.models.model import Model
 from mechnum.models.run import run
-from mechnum.patching.effects import Batch, Direction, pair_batches
-from mechnum.patching.metrics import MetricName, metric
-from mechnum.patching.propagate import Injection, propagate, states_for
+from mechnum.patching.batches import Batch, Direction, pair_batches
+from mechnum.patching.metrics import Metric, MetricName
+from mechnum.patching.propagate import Patches, propagate, state_at, states_for
 from mechnum.progress import track
 from mechnum.tasks.pairs import Pairs
 
@@ -61,7 +62,7 @@ def patch_residual(
     pairs.check_fits(model)
     decoder = model.decoder
     scores = np.full(expected[:3], np.nan)
-    parts = list(pair_batches(model, pairs, position, direction, n_nodes=values.shape[1]))
+    parts = list(pair_batches(model, pairs, position, direction, states_for(decoder)))
     for batch in track(parts, "overwriting states"):
         with exact(model.device):
             found = _overwrite(decoder, batch, values, layers, metric_name)
@@ -78,15 +79,22 @@ def _overwrite(
 ) -> Float[Tensor, "layer method pair"]:
     """The effects in one batch."""
     base = run(decoder, batch.base, states_for(decoder), start=batch.position)
-    score = metric(decoder, metric_name, batch.answers, batch.corrupt_answers)
-    patches = []
-    for layer, own in zip(layers, values, strict=True):
-        wanted = own[:, batch.index].to(decoder.device)
-        at, point = (0, "resid_pre") if layer == -1 else (layer, "resid_post")
-        state = base[point, at]
+    metric = Metric(decoder, metric_name, batch.answers, batch.corrupt_answers)
+
+    def score(last: Float[Tensor, "*row pair d_model"]) -> Float[Tensor, "*row pair"]:
+        return metric(decoder.final_norm(last))
+
+    def overwriting(
+        layer: int, own: Float[Tensor, "method all d_model"], methods: slice
+    ) -> Float[Tensor, "method pair pos d_model"]:
+        state = state_at(base, 2 * (layer + 1))
+        wanted = own[methods][:, batch.index].to(decoder.device)
         delta = torch.zeros(len(wanted), *state.shape, dtype=wanted.dtype, device=wanted.device)
         delta[:, :, 0] = wanted - state[:, 0].to(wanted.dtype)
-        patches.append(Injection(at, point, delta))
-    before = score(decoder.final_norm(base.last[:, -1]))
-    ends = propagate(decoder, base, patches)
-    return torch.stack([score(decoder.final_norm(end)) for end in ends]) - before
+        return delta
+
+    patches = [
+        Patches(2 * (layer + 1), len(own), partial(overwriting, layer, own))
+        for layer, own in zip(layers, values, strict=True)
+    ]
+    return torch.stack(propagate(decoder, base, patches, score)) - score(base.last[:, -1])

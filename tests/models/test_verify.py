@@ -33,7 +33,7 @@ def test_a_pattern_edit_is_right_on_gptj():
         resid = decoder.block(0, decoder.embed(TOKENS))
         attn = decoder.attention(1, resid)
         out = decoder.attn_out(1, decoder.mix(3 * attn.pattern, attn.v))
-        edited = decoder.block(2, resid + out + decoder.mlp(1, resid).out)
+        edited = decoder.block(2, resid + out + decoder.mlp_write(1, resid))
         logits = decoder.logits(edited[0])
         v = block.attn.v_proj(block.ln_1(resid[0])).view(2, 5, 4, 8)
         z = torch.einsum("bhqk,bkhd->bqhd", 3 * attn.pattern[0], v).reshape(2, 5, 32)

@@ -12,7 +12,8 @@ import mechnum as mn
 from mechnum.errors import MechnumError
 from mechnum.models.memory import memory_budget
 from mechnum.models.verify import probe_tokens
-from mechnum.patching.effects import effects, resolve_position
+from mechnum.patching.batches import resolve_position
+from mechnum.patching.effects import effects
 from mechnum.tasks import pairs_from_tokens
 from tests import fixtures
 from tests.patching import slow
@@ -87,10 +88,11 @@ def test_frozen_direct_effects_of_all_writes_add_up(architecture):
     """With the scale frozen the logits are linear: every difference at the end is accounted for."""
     wrapped = mn.wrap(fixtures.ARCHITECTURES[architecture]())
     pairs = given_pairs()
-    attn = effects(wrapped, pairs, "attn", norm="frozen")
-    heads = effects(wrapped, pairs, "heads", norm="frozen")
-    mlps = effects(wrapped, pairs, "mlps", norm="frozen")
-    np.testing.assert_allclose(heads["direct"].sum("head"), attn["direct"], atol=1e-5)
+    attn = effects(wrapped, pairs, "attn")
+    heads = effects(wrapped, pairs, "heads")
+    mlps = effects(wrapped, pairs, "mlps")
+    heads, attn, mlps = (found["direct_frozen"] for found in (heads, attn, mlps))
+    np.testing.assert_allclose(heads.sum("head"), attn, atol=1e-5)
     decoder = wrapped.decoder
     with torch.no_grad():
         clean, corrupt = (wrapped.run(tokens).last[:, -1] for tokens in (CLEAN, CORRUPT))
@@ -98,7 +100,7 @@ def test_frozen_direct_effects_of_all_writes_add_up(architecture):
         after = decoder.unembed(decoder.final_norm(clean, scale))
         before = decoder.unembed(decoder.final_norm(corrupt))
     expected = logit_diff(after) - logit_diff(before)
-    summed = attn["direct"].sum("layer") + mlps["direct"].sum("layer")
+    summed = attn.sum("layer") + mlps.sum("layer")
     np.testing.assert_allclose(summed, expected, atol=1e-5)
 
 
@@ -237,7 +239,9 @@ def test_bfloat16_effects_follow_float32():
     [
         ({"nodes": "heds"}, "unknown nodes 'heds'"),
         ({"metric": "loss"}, "unknown metric 'loss'"),
-        ({"norm": "thawed"}, "unknown norm handling"),
+        ({"estimands": ("indirect",)}, "unknown estimands"),
+        ({"values": "noise"}, "unknown values 'noise'"),
+        ({"values": "mean", "mean_over": "batch"}, "unknown mean_over 'batch'"),
         ({"direction": "both"}, "unknown direction"),
         ({"position": "c"}, "no position 'c'"),
         ({"position": 7}, "position 7 is outside prompts of 5 tokens"),

@@ -1,0 +1,142 @@
+"""Pairs in batches whose runs fit the memory budget, with the position that is patched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from mechnum.errors import MechnumError
+from mechnum.models.decoder import StateName
+from mechnum.models.memory import batches, block_bytes
+from mechnum.models.model import Model
+from mechnum.models.run import first_difference
+from mechnum.models.spec import ModelSpec
+from mechnum.tasks.pairs import PairGroup, Pairs
+
+Direction = Literal["denoise", "noise"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs of one token count whose patched position is the same.
+
+    Attributes:
+        base: tokens of the run that is patched.
+        other: tokens of the other prompt of each pair.
+        position: the first that is patched.
+        index: place of each pair among all pairs.
+    """
+
+    base: Int[Tensor, "pair pos"]
+    other: Int[Tensor, "pair pos"]
+    answers: Int[Tensor, " pair"]
+    corrupt_answers: Int[Tensor, " pair"]
+    position: int
+    index: Int[Tensor, " pair"]
+
+    @property
+    def length(self) -> int:
+        """Tokens of a prompt."""
+        return self.base.shape[1]
+
+
+def check_direction(direction: str) -> None:
+    """Refuses other directions.
+
+    Raises:
+        MechnumError: on another direction.
+    """
+    if direction not in get_args(Direction):
+        raise MechnumError(f"unknown direction {direction!r}: use 'denoise' or 'noise'")
+
+
+def is_everywhere(position: str | int) -> bool:
+    """Whether every position is patched, together or in turn."""
+    return position in ("all", "each")
+
+
+def pair_batches(
+    model: Model,
+    pairs: Pairs,
+    position: str | int,
+    direction: Direction,
+    states: Iterable[StateName],
+    from_the_first: bool = False,
+) -> Iterator[Batch]:
+    """The pairs in batches whose runs fit the memory budget.
+
+    Args:
+        position: name of a position, an index, or "all" and "each", which begin at the first
+            position at which the prompts of a batch's pairs differ.
+        states: what the two runs keep.
+        from_the_first: "all" and "each" begin at the first position: values that are not the other
+            prompt's differ everywhere.
+
+    Raises:
+        MechnumError: on a position that the prompts do not have.
+    """
+    states = tuple(states)
+    for group in pairs.groups:
+        length = group.clean.tokens.shape[1]
+        base, other = group.corrupt.tokens, group.clean.tokens
+        if direction == "noise":
+            base, other = other, base
+        places = _places(position, group, length)
+        for place in places.unique().tolist():
+            rows = (places == place).nonzero().flatten()
+            row_bytes = run_bytes(model.spec, states, length, length - place)
+            for part in batches(len(rows), row_bytes):
+                chosen = rows[part]
+                first = place
+                if is_everywhere(position) and not from_the_first:
+                    first = first_difference(base[chosen], other[chosen])
+                yield Batch(
+                    base=base[chosen],
+                    other=other[chosen],
+                    answers=group.clean.answers[chosen],
+                    corrupt_answers=group.corrupt.answers[chosen],
+                    position=first,
+                    index=group.index[chosen],
+                )
+
+
+def run_bytes(spec: ModelSpec, states: tuple[StateName, ...], length: int, n_kept: int) -> int:
+    """About what a base run and the run of its values keep for one pair, in bytes."""
+    heads, groups = spec.n_heads * spec.d_head, spec.n_kv_heads * spec.d_head
+    widths = {"q": heads, "z": heads, "pattern": spec.n_heads * length, "mlp_hidden": spec.d_mlp}
+    kept = sum(widths.get(name, spec.d_model) for name in states if name not in ("k", "v"))
+    layer = n_kept * kept + 2 * length * groups
+    return 2 * 4 * spec.n_layers * layer + block_bytes(spec, length, length)
+
+
+def resolve_position(
+    position: str | int, named: Mapping[str, Int[Tensor, " pair"]], length: int
+) -> Int[Tensor, " pair"]:
+    """The patched position of each pair.
+
+    Raises:
+        MechnumError: on an unknown name, and on an index outside the prompt.
+    """
+    if isinstance(position, bool) or not isinstance(position, str | int):
+        raise MechnumError(f"{position!r} is no position: use a name or an index")
+    if isinstance(position, str):
+        if position not in named:
+            raise MechnumError(
+                f"the prompts have no position {position!r}: use one of {', '.join(named)}, "
+                "'all', 'each' or an index"
+            )
+        return named[position]
+    if not -length <= position < length:
+        raise MechnumError(f"position {position} is outside prompts of {length} tokens")
+    return torch.full_like(named["end"], position % length)
+
+
+def _places(position: str | int, group: PairGroup, length: int) -> Int[Tensor, " pair"]:
+    if is_everywhere(position):
+        return torch.zeros_like(group.index)
+    return resolve_position(position, group.clean.positions, length)
