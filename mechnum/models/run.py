@@ -66,6 +66,11 @@ class Run:
         }
         return Run(self.tokens, start, states, self.last[:, cut:])
 
+    def prompts(self, rows: slice, names: Iterable[StateName]) -> Run:
+        """The named states of some of the prompts, without copies."""
+        states = {name: [state[rows] for state in self.states[name]] for name in names}
+        return Run(self.tokens[rows], self.start, states, self.last[rows])
+
     def past(self, layer: int) -> KeysValues | None:
         """Keys and values of `layer` before `start`; None where it is the first position."""
         if self.start == 0:

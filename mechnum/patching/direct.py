@@ -42,18 +42,17 @@ def direct_effects(
     last: Float[Tensor, "pair d_model"],
     local: LocalDifference,
     metric: Metric,
-    norm: NormHandling,
-) -> Float[Tensor, "row pair"]:
-    """`direct_effect` of each row of a local difference, at the last position."""
+) -> dict[NormHandling, Float[Tensor, "row pair"]]:
+    """`direct_effect` of each row of a local difference, at the last position, either way."""
     if local.of_neurons and metric.linear:
         assert local.directions is not None, "neurons write along directions"
-        return of_directions(decoder, last, local.weights[:, -1], local.directions, metric, norm)
-    row_bytes = 4 * 4 * last.numel()
-    parts = [
-        direct_effect(decoder, last, local.write(rows, slice(-1, None))[:, :, 0], metric, norm)
-        for rows in batches(local.n_rows, row_bytes)
-    ]
-    return torch.cat(parts) if parts else last.new_zeros(0, len(last))
+        return of_directions(decoder, last, local.weights[:, -1], local.directions, metric)
+    found: dict[NormHandling, list[Tensor]] = {"exact": [], "frozen": []}
+    for rows in batches(local.n_rows, 4 * 4 * last.numel()):
+        difference = local.write(rows, slice(-1, None))[:, :, 0]
+        for norm, parts in found.items():
+            parts.append(direct_effect(decoder, last, difference, metric, norm))
+    return {norm: torch.cat(parts) for norm, parts in found.items()}
 
 
 def of_directions(
@@ -62,8 +61,7 @@ def of_directions(
     weights: Float[Tensor, "pair row"],
     directions: Float[Tensor, "row d_model"],
     metric: Metric,
-    norm: NormHandling,
-) -> Float[Tensor, "row pair"]:
+) -> dict[NormHandling, Float[Tensor, "row pair"]]:
     """`direct_effect` of `weights` × `directions` in closed form, for a linear metric.
 
     The norm and the metric need only the products of the direction w with the residual r, with
@@ -85,9 +83,10 @@ def of_directions(
     along_read, along_rest = (w @ read.T).to(precise), (w @ r.T).to(precise)
     base = (r * read).sum(-1).to(precise)
     scale = decoder.final_scale(last.to(wide))[:, 0].to(precise)
-    if norm == "frozen" or spec.final_norm is None:
-        return c * along_read * scale
+    frozen = c * along_read * scale
+    if spec.final_norm is None:
+        return {"exact": frozen, "frozen": frozen}
     size = w.square().sum(-1, keepdim=True).to(precise)
     grown = (2 * c * along_rest + c.square() * size) / spec.d_model
     patched = torch.rsqrt(scale.square().reciprocal() + grown)
-    return c * along_read * patched + base * (patched - scale)
+    return {"exact": c * along_read * patched + base * (patched - scale), "frozen": frozen}

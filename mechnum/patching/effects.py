@@ -176,10 +176,10 @@ class _Measurement:
                 scores = joint_scores(place, sets, self.score)
                 put("total", list(self.selection.sets), scores - self.base_score)
         if "direct" in self.wanted:
-            for name, norm in _NORMS.items():
-                for cell, own in zip(cells, local, strict=True):
-                    effect = direct_effects(self.decoder, self.last, own, self.metric, norm)
-                    put(name, cell.columns, effect)
+            for cell, own in zip(cells, local, strict=True):
+                either = direct_effects(self.decoder, self.last, own, self.metric)
+                for name, norm in _NORMS.items():
+                    put(name, cell.columns, either[norm])
             self._put_direct_of_sets(place, put)
         return found
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mechnum.models.decoder import Decoder, StateName
 from mechnum.models.run import Run
-from mechnum.patching.nodes import GROUPED, NodeKind, layer_nodes, n_parts
+from mechnum.patching.nodes import GROUPED, NodeKind, n_parts, written_at
 from mechnum.patching.propagate import Patches
 from mechnum.patching.values import Values, kept
 
@@ -155,7 +155,7 @@ def local_difference(
         parts: heads, groups or neurons that are wanted; None for all of the layer.
     """
     decoder = place.decoder
-    point = layer_nodes(kind, layer, decoder.spec)[0].written_at(decoder.spec)
+    point = written_at(kind, layer, decoder.spec)
     chosen = slice(None) if parts is None else parts.to(decoder.device)
     attn, mlp = decoder.weights.blocks[layer].attn, decoder.weights.blocks[layer].mlp
     if kind in _IN_ATTENTION:

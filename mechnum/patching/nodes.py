@@ -135,12 +135,7 @@ class Node:
         Points are counted upwards: 2l is `resid_pre` of layer l, 2l + 1 its `resid_mid`, and
         2 × n_layers the last residual.
         """
-        if self.layer is None:
-            return 0 if self.kind == "embed" else 2 * spec.n_layers
-        if self.kind in ("resid_pre", "resid_mid", "resid_post"):
-            return 2 * self.layer + ("resid_pre", "resid_mid", "resid_post").index(self.kind)
-        first = 2 if spec.parallel or self.kind in _MLP else 1
-        return 2 * self.layer + first
+        return written_at(self.kind, self.layer or 0, spec)
 
     def read_at(self, spec: ModelSpec) -> int:
         """The point of the residual stream that this node reads; counted as in `written_at`."""
@@ -149,6 +144,15 @@ class Node:
         if self.kind in ("resid_pre", "resid_mid", "resid_post"):
             return self.written_at(spec)
         return 2 * self.layer + (1 if self.kind in _MLP and not spec.parallel else 0)
+
+
+def written_at(kind: NodeKind, layer: int, spec: ModelSpec) -> int:
+    """`Node.written_at` of the nodes of one kind in one layer."""
+    if kind in _WITHOUT_LAYER:
+        return 0 if kind == "embed" else 2 * spec.n_layers
+    if kind in ("resid_pre", "resid_mid", "resid_post"):
+        return 2 * layer + ("resid_pre", "resid_mid", "resid_post").index(kind)
+    return 2 * layer + (2 if spec.parallel or kind in _MLP else 1)
 
 
 # One node, or several that are patched together.

@@ -51,7 +51,7 @@ class Cell:
     """Single nodes of one kind in one layer.
 
     Attributes:
-        parts: heads, groups or neurons; None for a kind that a layer has one of.
+        parts: heads, groups or neurons; None for all that the layer has.
         columns: where in the flat table their results go.
     """
 
@@ -124,14 +124,13 @@ def _table(name: str, kind: NodeKind, spec: ModelSpec) -> Selection:
     if kind in ("mlp", "neuron") and spec.d_mlp == 0:
         raise MechnumError("the model has no MLPs: use nodes='heads' or nodes='attn'")
     count = n_parts(kind, spec)
-    parts = torch.arange(count) if kind in _PART_NAME else None
     layers = list(range(spec.n_layers))
     places: list[tuple[NodeKind, int]] = [(kind, layer) for layer in layers]
     if kind == "resid_post":
         # Layer −1 is the embedding.
         layers, places = [-1, *layers], [("embed", 0), *places]
     cells = [
-        Cell(of, layer, parts, np.arange(count) + count * row)
+        Cell(of, layer, None, np.arange(count) + count * row)
         for row, (of, layer) in enumerate(places)
     ]
     coords: dict[str, list[int]] = {"layer": layers}

@@ -14,7 +14,7 @@ from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder, StateName
 from mechnum.models.exact import exact
 from mechnum.models.model import Model
-from mechnum.models.run import Run, run
+from mechnum.models.run import Run, first_difference, run
 from mechnum.patching.batches import Batch, Direction, is_everywhere, pair_batches
 from mechnum.patching.local import Place
 from mechnum.patching.propagate import states_for
@@ -53,9 +53,8 @@ class Source:
 
     def place(self, batch: Batch) -> tuple[Place, Run]:
         """The batch's base run with the values beside it, and the run of the other prompts."""
-        base = run(self.decoder, batch.base, self.base_states, batch.position)
         keep = self.value_states if self.values == "other" else ()
-        other = run(self.decoder, batch.other, keep, batch.position, like=base)
+        base, other = _two_runs(self.decoder, batch, self.base_states, keep)
         return Place(
             self.decoder, base, self._values(batch, base, other), is_everywhere(self.position)
         ), other
@@ -69,6 +68,26 @@ class Source:
             return MeanValues(base, self.means)
         drawn = torch.stack([self.partners[pair] for pair in batch.index.tolist()])
         return RunValues(run(self.decoder, drawn, self.value_states, batch.position))
+
+
+def _two_runs(
+    decoder: Decoder,
+    batch: Batch,
+    base_states: tuple[StateName, ...],
+    other_states: tuple[StateName, ...],
+) -> tuple[Run, Run]:
+    """The base run and the other prompts' run, which computes only what differs."""
+    shared = first_difference(batch.base, batch.base[:1]) if len(batch.base) > 1 else 0
+    if first_difference(batch.base, batch.other) > shared:
+        base = run(decoder, batch.base, base_states, batch.position)
+        return base, run(decoder, batch.other, other_states, batch.position, like=base)
+    # All of them part at the same token: together they read the weights once.
+    tokens = torch.cat([batch.base, batch.other])
+    both = run(decoder, tokens, {*base_states, *other_states}, batch.position)
+    n_pairs = len(batch.base)
+    return both.prompts(slice(n_pairs), base_states), both.prompts(
+        slice(n_pairs, None), other_states
+    )
 
 
 def source(
