@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -12,9 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mechnum.errors import MechnumError
-from mechnum.models.exact import exact
 from mechnum.models.model import Model
-from mechnum.patching.batches import Batch, Direction, check_direction
+from mechnum.patching.batches import Direction, check_direction
 from mechnum.patching.direct import NormHandling, direct_effect, direct_effects
 from mechnum.patching.joint import joint_direct_differences, joint_scores
 from mechnum.patching.local import (
@@ -24,14 +23,14 @@ from mechnum.patching.local import (
     local_difference,
     replaced_states,
 )
-from mechnum.patching.metrics import Metric, MetricName
+from mechnum.patching.measure import Scorer, measure
+from mechnum.patching.metrics import MetricName
 from mechnum.patching.nodes import Target
 from mechnum.patching.propagate import propagate
 from mechnum.patching.provenance import attributes
 from mechnum.patching.selection import Selection, select
-from mechnum.patching.sources import source, source_batches
+from mechnum.patching.sources import source
 from mechnum.patching.values import MeanOver, ValueName
-from mechnum.progress import track
 from mechnum.tasks.pairs import Pairs
 
 Estimand = Literal["total", "direct"]
@@ -101,21 +100,14 @@ def effects(
         {name for kind in selection.kinds for name in replaced_states(kind)},
         seed,
     )
-    parts = source_batches(model, pairs, given)
-    table = _Table(len(pairs), max(batch.length for batch in parts), selection, position, wanted)
-    for batch in track(parts, f"effects of {selection.said}"):
-        with exact(model.device):
-            place, other = given.place(batch)
-            measured = _Measurement(place, batch, selection, metric, wanted)
-            table.put_scores(
-                batch, direction, measured.base_score, measured.score(other.last[:, -1])
-            )
-            if position != "each":
-                table.put(batch, 0, measured.at(place))
-            else:
-                for here in range(batch.position, batch.length):
-                    table.put(batch, here - batch.length, measured.at(place.at(here)))
-    return table.dataset().assign_attrs(
+    measurement = _Effects(selection, wanted)
+    dims = {dim: selection.coords[dim] for dim in selection.dims}
+    found = measure(
+        model, pairs, given, metric, measurement.at, dims, f"effects of {selection.said}"
+    )
+    if len(wanted) == 2:
+        found["indirect"] = found["total"] - found["direct"]
+    return found.assign_attrs(
         said,
         nodes=selection.said,
         position=str(position),
@@ -133,132 +125,70 @@ def _check_estimands(estimands: Collection[Estimand]) -> tuple[Estimand, ...]:
     return tuple(name for name in get_args(Estimand) if name in given)
 
 
-class _Measurement:
-    """The runs of one batch, and what their difference does."""
+class _Effects:
+    """What is measured at one place."""
 
-    def __init__(
-        self,
-        place: Place,
-        batch: Batch,
-        selection: Selection,
-        metric_name: MetricName,
-        wanted: tuple[Estimand, ...],
-    ) -> None:
-        self.decoder = place.decoder
-        self.selection = selection
+    def __init__(self, selection: Selection, wanted: tuple[Estimand, ...]) -> None:
+        self.cells = selection.cells
+        self.columns = [torch.from_numpy(cell.columns) for cell in self.cells]
+        self.n_columns = int(np.prod(selection.shape))
+        self.sets = list(selection.sets.values())
+        self.set_columns = torch.tensor(list(selection.sets), dtype=torch.long)
         self.wanted = wanted
-        self.metric = Metric(self.decoder, metric_name, batch.answers, batch.corrupt_answers)
-        self.last = place.base.last[:, -1]
-        self.base_score = self.score(self.last)
 
-    def score(self, last: Float[Tensor, "*row pair d_model"]) -> Float[Tensor, "*row pair"]:
-        """The metric of last residuals."""
-        return self.metric(self.decoder.final_norm(last))
-
-    def at(self, place: Place) -> dict[str, Float[Tensor, "column pair"]]:
-        """Each estimand of every column of the table, for patches at this place."""
-        n_columns = int(np.prod(self.selection.shape))
-        found = {
-            name: torch.full((n_columns, len(self.last)), torch.nan, dtype=torch.float64)
-            for name in _variables(self.wanted)
-        }
-
-        def put(name: str, columns: object, effects: Tensor) -> None:
-            found[name][torch.as_tensor(columns)] = effects.double().cpu()
-
-        cells = self.selection.cells
-        local = [local_difference(place, cell.kind, cell.layer, cell.parts) for cell in cells]
+    def at(self, place: Place, scorer: Scorer) -> dict[str, Float[Tensor, "column pair"]]:
+        """Each estimand of every column of the table."""
+        local = [local_difference(place, cell.kind, cell.layer, cell.parts) for cell in self.cells]
+        found: dict[str, Tensor] = {}
         if "total" in self.wanted:
-            for cell, effect in zip(cells, self._totals(place, local), strict=True):
-                put("total", cell.columns, effect)
-            if self.selection.sets:
-                sets = list(self.selection.sets.values())
-                scores = joint_scores(place, sets, self.score)
-                put("total", list(self.selection.sets), scores - self.base_score)
+            singles = self._totals(place, scorer, local)
+            found["total"] = self._assembled(singles, self._joint_totals(place, scorer))
         if "direct" in self.wanted:
-            for cell, own in zip(cells, local, strict=True):
-                either = direct_effects(self.decoder, self.last, own, self.metric)
-                for name, norm in _NORMS.items():
-                    put(name, cell.columns, either[norm])
-            self._put_direct_of_sets(place, put)
+            either = [
+                direct_effects(scorer.decoder, scorer.last, own, scorer.metric) for own in local
+            ]
+            joint = self._joint_directs(place, scorer)
+            for name, norm in _NORMS.items():
+                found[name] = self._assembled([one[norm] for one in either], joint[norm])
         return found
 
     def _totals(
-        self, place: Place, local: list[LocalDifference]
+        self, place: Place, scorer: Scorer, local: list[LocalDifference]
     ) -> list[Float[Tensor, "row pair"]]:
         """Total effects; rows whose value does not differ are exactly zero without a run."""
         changing = [own.nonzero() for own in local]
         patches = [own.select(rows).patches() for own, rows in zip(local, changing, strict=True)]
-        scores = propagate(self.decoder, place.base, patches, self.score)
+        scores = propagate(scorer.decoder, place.base, patches, scorer.score)
         totals = []
         for own, rows, score in zip(local, changing, scores, strict=True):
-            total = score.new_zeros(own.n_rows, len(self.last))
-            total[rows] = score - self.base_score
+            total = score.new_zeros(own.n_rows, len(scorer.last))
+            total[rows] = score - scorer.base_score
             totals.append(total)
         return totals
 
-    def _put_direct_of_sets(self, place: Place, put: Callable[[str, object, Tensor], None]) -> None:
-        if not self.selection.sets:
-            return
-        sets = list(self.selection.sets.values())
-        differences = joint_direct_differences(place, sets)
-        for name, norm in _NORMS.items():
-            effect = direct_effect(self.decoder, self.last, differences, self.metric, norm)
-            put(name, list(self.selection.sets), effect)
+    def _joint_totals(self, place: Place, scorer: Scorer) -> Float[Tensor, "set pair"]:
+        if not self.sets:
+            return scorer.last.new_zeros(0, len(scorer.last))
+        return joint_scores(place, self.sets, scorer.score) - scorer.base_score
 
+    def _joint_directs(
+        self, place: Place, scorer: Scorer
+    ) -> dict[NormHandling, Float[Tensor, "set pair"]]:
+        if not self.sets:
+            return dict.fromkeys(_NORMS.values(), scorer.last.new_zeros(0, len(scorer.last)))
+        differences = joint_direct_differences(place, self.sets)
+        return {
+            norm: direct_effect(scorer.decoder, scorer.last, differences, scorer.metric, norm)
+            for norm in _NORMS.values()
+        }
 
-def _variables(wanted: tuple[Estimand, ...]) -> list[str]:
-    names = ["total"] if "total" in wanted else []
-    return [*names, *_NORMS] if "direct" in wanted else names
-
-
-class _Table:
-    """The results of all pairs."""
-
-    def __init__(
-        self,
-        n_pairs: int,
-        length: int,
-        selection: Selection,
-        position: str | int,
-        wanted: tuple[Estimand, ...],
-    ) -> None:
-        self.selection = selection
-        self.sweep = position == "each"
-        self.length = length
-        n_positions = length if self.sweep else 1
-        shape = (n_pairs, n_positions, int(np.prod(selection.shape)))
-        self.values = {name: np.full(shape, np.nan) for name in _variables(wanted)}
-        self.metrics = {side: np.full(n_pairs, np.nan) for side in ("clean", "corrupt")}
-
-    def put(self, batch: Batch, position: int, found: dict[str, Tensor]) -> None:
-        """Results of a batch at a position, counted from the end."""
-        index = batch.index.numpy()
-        for name, effect in found.items():
-            self.values[name][index, position] = effect.T.numpy()
-            if self.sweep and position == batch.position - batch.length:
-                # Before the first difference nothing changes.
-                self.values[name][index, -batch.length : position] = 0.0
-
-    def put_scores(self, batch: Batch, direction: Direction, base: Tensor, other: Tensor) -> None:
-        """The metric of the two prompts of each pair."""
-        names = ("corrupt", "clean") if direction == "denoise" else ("clean", "corrupt")
-        for name, score in zip(names, (base, other), strict=True):
-            self.metrics[name][batch.index.numpy()] = score.double().cpu().numpy()
-
-    def dataset(self) -> xr.Dataset:
-        """Everything under its name."""
-        lead = ("pair", "position") if self.sweep else ("pair",)
-        dims = (*lead, *self.selection.dims)
-        arrays = {}
-        for name, values in self.values.items():
-            lead_shape = values.shape[: len(lead)] if self.sweep else values.shape[:1]
-            arrays[name] = (dims, values.reshape(*lead_shape, *self.selection.shape))
-        if {"total", "direct"} <= set(arrays):
-            arrays["indirect"] = (dims, arrays["total"][1] - arrays["direct"][1])
-        coords: dict[str, object] = {"pair": np.arange(len(self.metrics["clean"]))}
-        if self.sweep:
-            coords["position"] = np.arange(-self.length, 0)
-        coords.update({dim: list(self.selection.coords[dim]) for dim in self.selection.dims})
-        metrics = {f"{side}_metric": ("pair", score) for side, score in self.metrics.items()}
-        return xr.Dataset({**arrays, **metrics}, coords)
+    def _assembled(
+        self, singles: list[Float[Tensor, "row pair"]], joint: Float[Tensor, "set pair"]
+    ) -> Float[Tensor, "column pair"]:
+        table = torch.full(
+            (self.n_columns, joint.shape[1]), torch.nan, dtype=torch.float64, device="cpu"
+        )
+        for columns, effect in zip(self.columns, singles, strict=True):
+            table[columns] = effect.double().cpu()
+        table[self.set_columns] = joint.double().cpu()
+        return table

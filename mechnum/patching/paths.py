@@ -1,0 +1,157 @@
+"""Path patching: what a sender's difference does through the receivers that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Literal, get_args
+
+import xarray as xr
+
+from mechnum.errors import MechnumError
+from mechnum.models.decoder import StateName
+from mechnum.models.model import Model
+from mechnum.patching.batches import Direction, check_direction
+from mechnum.patching.direct import NormHandling
+from mechnum.patching.edges import named, possible
+from mechnum.patching.local import base_states, replaced_states
+from mechnum.patching.measure import measure
+from mechnum.patching.metrics import MetricName
+from mechnum.patching.nodes import NodeKind, Target, members
+from mechnum.patching.path_matrix import ALL_FROZEN, PathMatrix
+from mechnum.patching.path_targets import receivers_named, senders_named
+from mechnum.patching.provenance import attributes
+from mechnum.patching.sources import Source, source
+from mechnum.patching.streams import Freezable
+from mechnum.patching.values import MeanOver, ValueName
+from mechnum.tasks.pairs import Pairs
+
+Variant = Literal["edge", "path"]
+# States of the base run that a receiver's value meets, besides keys and values.
+_READ: dict[NodeKind, tuple[StateName, ...]] = {"q": ("q",), "k": ("q",), "v": ("pattern",)}
+
+
+def path_effects(
+    model: Model,
+    pairs: Pairs,
+    senders: str | Sequence[Target | str] = "heads",
+    receivers: str | Sequence[Target | str] = "q",
+    variant: Variant = "edge",
+    frozen: Collection[Freezable] = ALL_FROZEN,
+    norm: NormHandling = "exact",
+    position: str | int = "all",
+    metric: MetricName = "logit_diff",
+    direction: Direction = "denoise",
+    values: ValueName = "other",
+    mean_over: MeanOver = "position",
+    seed: int = 0,
+) -> xr.Dataset:
+    """The effect of every sender through every receiver.
+
+    - `variant="edge"`: the receivers' inputs, and nothing else, change by the difference of the
+      sender's write; everything after the receivers is recomputed. The receivers of a set read the
+      stream as those below them have left it (edges as in Conmy et al. 2023).
+    - `variant="path"`: first the base run is run with the sender patched and the components that
+      `frozen` names at their base values, and the receivers' values are read; then those alone are
+      patched into the base run (Wang et al. 2022, section 3; Kantamneni & Tegmark 2025, section 5).
+
+    For one receiver the two agree where everything is frozen. The receiver `logits` then gives the
+    direct effect.
+
+    Args:
+        senders: "heads", "mlps" or another table of `mechnum.effects`, "embed", "components"
+            (embedding, heads and MLPs), a list in words, or nodes and sets of them.
+        receivers: "q", "k", "v" (keys and values by key-value group), "mlp_in", "neuron_in",
+            "logits", "components" (all of these but neurons), a list in words, or nodes and sets.
+        frozen: for paths, which components keep their base values: "attn" and "mlps".
+        norm: whether the norm that a receiver reads through is recomputed, or keeps the base run's
+            scale.
+        position: where senders differ: "all" positions, one of them by name or index, or "each".
+        values: what the senders' values are replaced with, as in `mechnum.effects`, as are
+            `direction`, `metric` and `mean_over`.
+
+    Returns:
+        `effect` over (pair, sender, receiver), with "each" over position too, counted from the end:
+        metric of the patched run minus metric of the base run. Edges that are impossible, since the
+        receiver reads before the sender writes, are NaN. `clean_metric` and `corrupt_metric` over
+        pair.
+
+    Raises:
+        MechnumError: on names that are not known, and on nodes that do not exist, write nothing or
+            have no input.
+    """
+    rows = senders_named(senders, model.spec)
+    columns = receivers_named(receivers, model.spec)
+    wanted = possible(rows, columns, model.spec)
+    if not wanted.any():
+        raise MechnumError(
+            f"{named(columns)[-1]} reads before any of the senders writes: choose later receivers"
+        )
+    held = _check(variant, frozen, norm, direction)
+    said = attributes(model, pairs, metric)
+    pairs.check_fits(model)
+    given = path_source(model, pairs, rows, columns, position, direction, values, mean_over, seed)
+    matrix = PathMatrix(rows, columns, wanted, held, variant == "edge", norm, model.spec)
+    dims = {"sender": named(rows), "receiver": named(columns)}
+    found = measure(model, pairs, given, metric, matrix.at, dims, "path effects")
+    # A sweep's earlier positions are zero for every edge that exists.
+    exists = xr.DataArray(wanted, dims=("sender", "receiver"))
+    found["effect"] = found["effect"].where(exists)
+    return found.assign_attrs(
+        said,
+        variant=variant,
+        frozen=",".join(held),
+        norm=norm,
+        position=str(position),
+        direction=direction,
+        values=values,
+    )
+
+
+def path_source(
+    model: Model,
+    pairs: Pairs,
+    senders: Sequence[Target],
+    receivers: Sequence[Target],
+    position: str | int,
+    direction: Direction,
+    values: ValueName,
+    mean_over: MeanOver,
+    seed: int,
+) -> Source:
+    """The runs that paths between these nodes need."""
+    states: set[StateName] = set()
+    replaced: set[StateName] = set()
+    for sender in senders:
+        for node in members(sender):
+            states.update(base_states(node.kind))
+            replaced.update(replaced_states(node.kind))
+    for receiver in receivers:
+        for node in members(receiver):
+            states.update(_READ.get(node.kind, ()))
+    return source(
+        model,
+        pairs,
+        position,
+        direction,
+        values,
+        mean_over,
+        states,
+        replaced,
+        seed,
+    )
+
+
+def _check(
+    variant: str, frozen: Collection[Freezable], norm: str, direction: str
+) -> tuple[Freezable, ...]:
+    """The components that are frozen, once everything is known to exist."""
+    if variant not in get_args(Variant):
+        raise MechnumError(f"unknown variant {variant!r}: use 'edge' or 'path'")
+    if isinstance(frozen, str) or set(frozen) - set(ALL_FROZEN):
+        raise MechnumError(f"cannot freeze {frozen!r}: name 'attn', 'mlps' or both in a list")
+    if norm not in get_args(NormHandling):
+        raise MechnumError(f"unknown norm handling {norm!r}: use 'exact' or 'frozen'")
+    check_direction(direction)
+    if variant == "edge":
+        return ALL_FROZEN
+    return tuple(kind for kind in ALL_FROZEN if kind in frozen)
