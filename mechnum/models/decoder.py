@@ -307,6 +307,11 @@ class Decoder:
         hidden = visit("mlp_hidden", self.mlp_hidden(layer, normed))
         return visit("resid_post", mid + visit("mlp_out", self.mlp_out(layer, hidden)))
 
+    def block_scale(self, resid: Float[Tensor, "*stack d_model"]) -> Float[Tensor, "*stack 1"]:
+        """What the norms of the blocks multiply this (centred) input by; 1 without norms."""
+        kind = self.spec.norm
+        return norm_scale(centred_for(resid, kind), kind, self.spec.norm_eps)
+
     def _block_norm(self, resid: Tensor, weights: NormWeights, scale: Tensor | None) -> Tensor:
         return normalise(resid, weights, self.spec.norm, self.spec.norm_eps, scale).to(resid.dtype)
 

@@ -67,6 +67,7 @@ def pair_batches(
     direction: Direction,
     states: Iterable[StateName],
     from_the_first: bool = False,
+    pair_bytes: int = 0,
 ) -> Iterator[Batch]:
     """The pairs in batches whose runs fit the memory budget.
 
@@ -76,6 +77,7 @@ def pair_batches(
         states: what the two runs keep.
         from_the_first: "all" and "each" begin at the first position: values that are not the other
             prompt's differ everywhere.
+        pair_bytes: what is held for one pair besides its runs.
 
     Raises:
         MechnumError: on a position that the prompts do not have.
@@ -90,7 +92,7 @@ def pair_batches(
         for place in places.unique().tolist():
             rows = (places == place).nonzero().flatten()
             row_bytes = run_bytes(model.spec, states, length, length - place)
-            for part in batches(len(rows), row_bytes):
+            for part in batches(len(rows), row_bytes + pair_bytes):
                 chosen = rows[part]
                 first = place
                 if is_everywhere(position) and not from_the_first:

@@ -40,6 +40,7 @@ class Source:
         base_states, value_states: what the two runs keep.
         means: of the base prompts, for values "mean".
         partners: for values "resample", the tokens of another pair's base prompt, by pair index.
+        pair_bytes: what the measurement holds for one pair, besides its runs.
     """
 
     decoder: Decoder
@@ -50,6 +51,7 @@ class Source:
     value_states: tuple[StateName, ...]
     means: Mapping[tuple[StateName, int], Tensor]
     partners: Mapping[int, Tensor]
+    pair_bytes: int
 
     def place(self, batch: Batch) -> tuple[Place, Run]:
         """The batch's base run with the values beside it, and the run of the other prompts."""
@@ -100,6 +102,7 @@ def source(
     base_states: set[StateName],
     value_states: set[StateName],
     seed: int,
+    pair_bytes: int = 0,
 ) -> Source:
     """Prepare what is put in: means are taken and prompts drawn over all pairs, once.
 
@@ -131,6 +134,7 @@ def source(
         tuple(sorted(value_states)),
         means,
         partners,
+        pair_bytes,
     )
 
 
@@ -145,6 +149,7 @@ def source_batches(model: Model, pairs: Pairs, given: Source) -> list[Batch]:
             given.direction,
             states,
             from_the_first=given.values != "other",
+            pair_bytes=given.pair_bytes,
         )
     )
 
