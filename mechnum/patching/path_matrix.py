@@ -124,7 +124,7 @@ class PathMatrix:
         scorer: Scorer,
         rows: list[int],
         group: Group,
-        changed: Float[Tensor, "sender pair pos d_model"],
+        changed: Float[Tensor, "row pair pos d_model"],
         effect: Float[Tensor, "sender receiver pair"],
     ) -> None:
         wanted = self.wanted[rows][:, group.columns]

@@ -29,7 +29,7 @@ class Writes:
     """
 
     n_rows: int
-    by_point: dict[int, list[tuple[list[int], Float[Tensor, "row pair pos d_model"]]]]
+    by_point: dict[int, list[tuple[list[int], Float[Tensor, "_ pair pos d_model"]]]]
 
 
 def sender_writes(place: Place, senders: Sequence[Target]) -> Writes:
