@@ -118,6 +118,21 @@ class Decoder:
         z = self.mix(pattern, v, past)
         return AttentionStates(q, k, v, pattern, z, self.attn_out(layer, z))
 
+    def attention_at_end(
+        self,
+        layer: int,
+        resid: Float[Tensor, "stack prompt pos d_model"],
+        past: KeysValues | None = None,
+    ) -> Float[Tensor, "stack prompt 1 d_model"]:
+        """What attention writes at the last position, for which only one query is needed."""
+        attn = self.weights.blocks[layer].attn
+        normed = self.attn_norm(layer, resid)
+        start, end = n_past(past), n_past(past) + resid.shape[2] - 1
+        q = self.rotated(_into_heads(normed[:, :, -1:], attn.W_Q, attn.b_Q), end)
+        k = self.rotated(_into_heads(normed, attn.W_K, attn.b_K), start)
+        v = _into_heads(normed, attn.W_V, attn.b_V)
+        return self.attn_out(layer, self.mix(self.pattern(q, k, past), v, past))
+
     def attn_norm(
         self,
         layer: int,
@@ -155,16 +170,21 @@ class Decoder:
 
     def pattern(
         self,
-        q: Float[Tensor, "stack prompt pos head d_head"],
+        q: Float[Tensor, "stack prompt query head d_head"],
         k: Float[Tensor, "stack prompt pos kv_head d_head"],
         past: KeysValues | None = None,
-    ) -> Float[Tensor, "stack prompt head pos key"]:
-        """Causal attention probabilities over the past and the given positions."""
+    ) -> Float[Tensor, "stack prompt head query key"]:
+        """Causal attention probabilities over the past and the given positions.
+
+        Args:
+            q: of the last of these positions, or of all.
+        """
         grouped = q.unflatten(3, (self.spec.n_kv_heads, self.spec.heads_per_group))
         scores = torch.einsum("sbtgrd,sbugd->sbgrtu", grouped, k)
-        length = q.shape[2]
-        future = torch.ones(length, length, dtype=torch.bool, device=q.device).triu(1)
-        scores = scores.masked_fill(future, -torch.inf)
+        if (n_queries := q.shape[2]) > 1:
+            length = k.shape[2]
+            every = torch.ones(n_queries, length, dtype=torch.bool, device=q.device)
+            scores = scores.masked_fill(every.triu(1 + length - n_queries), -torch.inf)
         if past is not None:
             # The stack is a free index here, so that keys of the past are never copied for it.
             scores = torch.cat([torch.einsum("sbtgrd,bpgd->sbgrtp", grouped, past.k), scores], -1)
@@ -173,10 +193,10 @@ class Decoder:
 
     def mix(
         self,
-        pattern: Float[Tensor, "stack prompt head pos key"],
+        pattern: Float[Tensor, "stack prompt head query key"],
         v: Float[Tensor, "stack prompt pos kv_head d_head"],
         past: KeysValues | None = None,
-    ) -> Float[Tensor, "stack prompt pos head d_head"]:
+    ) -> Float[Tensor, "stack prompt query head d_head"]:
         """Each head's average of the values."""
         grouped = pattern.unflatten(2, (self.spec.n_kv_heads, self.spec.heads_per_group))
         before = n_past(past)
@@ -221,14 +241,28 @@ class Decoder:
         neurons: Int[Tensor, " neuron"] | slice = slice(None),
     ) -> Float[Tensor, "*stack neuron"]:
         """Activations of `neurons` (all without them), after any gate."""
+        return self.activated(*self.pre_activations(layer, normed, neurons))
+
+    def pre_activations(
+        self,
+        layer: int,
+        normed: Float[Tensor, "*stack d_model"],
+        neurons: Int[Tensor, " neuron"] | slice = slice(None),
+    ) -> tuple[Float[Tensor, "*stack neuron"], Float[Tensor, "*stack neuron"] | None]:
+        """What `W_in` and, in gated MLPs, `W_gate` give to `neurons` (all without them)."""
         mlp = self.weights.blocks[layer].mlp
         assert mlp is not None, "a net without MLPs has no neurons"
-        activation = _ACTIVATIONS[self.spec.activation]
         hidden = _affine(normed, mlp.W_in[:, neurons], _part(mlp.b_in, neurons))
         if mlp.W_gate is None:
-            return activation(hidden)
-        gate = _affine(normed, mlp.W_gate[:, neurons], _part(mlp.b_gate, neurons))
-        return activation(gate) * hidden
+            return hidden, None
+        return hidden, _affine(normed, mlp.W_gate[:, neurons], _part(mlp.b_gate, neurons))
+
+    def activated(
+        self, hidden: Float[Tensor, "*stack neuron"], gate: Float[Tensor, "*stack neuron"] | None
+    ) -> Float[Tensor, "*stack neuron"]:
+        """Activations of neurons from what their weights give."""
+        activation = _ACTIVATIONS[self.spec.activation]
+        return activation(hidden) if gate is None else activation(gate) * hidden
 
     def mlp_out(
         self, layer: int, hidden: Float[Tensor, "*stack d_mlp"]

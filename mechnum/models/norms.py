@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -22,13 +23,22 @@ def normalise(
     Args:
         scale: multiplies the (centred) input in place of its own norm's scale.
     """
-    x = centred_for(x, kind)
     if kind is None:
-        return x
-    x = x * (norm_scale(x, kind, eps) if scale is None else scale)
+        return at_least_float32(x)
+    if scale is None:
+        return _recomputed(at_least_float32(x), weights, kind, eps)
+    x = centred_for(x, kind) * scale
     if weights.w is not None:
         x = x * weights.w.to(x.dtype)
     return x if weights.b is None else x + weights.b.to(x.dtype)
+
+
+def _recomputed(x: Tensor, weights: NormWeights, kind: Norm, eps: float) -> Tensor:
+    w, b = (None if one is None else one.to(x.dtype) for one in (weights.w, weights.b))
+    if kind == "layer":
+        return F.layer_norm(x, x.shape[-1:], w, b, eps)
+    normed = F.rms_norm(x, x.shape[-1:], w, eps)
+    return normed if b is None else normed + b
 
 
 def norm_scale(

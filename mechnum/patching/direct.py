@@ -80,13 +80,13 @@ def of_directions(
     r = centred_for(last, spec.final_norm)
     w = centred_for(directions, spec.final_norm)
     c = weights.T.to(precise)
-    along_read, along_rest = (w @ read.T).to(precise), (w @ r.T).to(precise)
+    along_read, along_rest = (w @ torch.cat([read, r]).T).to(precise).chunk(2, dim=1)
     base = (r * read).sum(-1).to(precise)
     scale = decoder.final_scale(last.to(wide))[:, 0].to(precise)
     frozen = c * along_read * scale
     if spec.final_norm is None:
         return {"exact": frozen, "frozen": frozen}
-    size = w.square().sum(-1, keepdim=True).to(precise)
+    size = torch.linalg.vector_norm(w, dim=-1, keepdim=True).to(precise).square()
     grown = (2 * c * along_rest + c.square() * size) / spec.d_model
     patched = torch.rsqrt(scale.square().reciprocal() + grown)
     return {"exact": c * along_read * patched + base * (patched - scale), "frozen": frozen}

@@ -154,7 +154,7 @@ class _Effects:
 
     def _totals(
         self, place: Place, scorer: Scorer, local: list[LocalDifference]
-    ) -> list[Float[Tensor, "row pair"]]:
+    ) -> list[Float[Tensor, "_ pair"]]:
         """Total effects; rows whose value does not differ are exactly zero without a run."""
         changing = [own.nonzero() for own in local]
         patches = [own.select(rows).patches() for own, rows in zip(local, changing, strict=True)]
@@ -183,7 +183,7 @@ class _Effects:
         }
 
     def _assembled(
-        self, singles: list[Float[Tensor, "row pair"]], joint: Float[Tensor, "set pair"]
+        self, singles: list[Float[Tensor, "_ pair"]], joint: Float[Tensor, "set pair"]
     ) -> Float[Tensor, "column pair"]:
         table = torch.full(
             (self.n_columns, joint.shape[1]), torch.nan, dtype=torch.float64, device="cpu"

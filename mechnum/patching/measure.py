@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,8 @@ class Scorer:
 
 # Values of every cell of a table, by variable, for patches at one place.
 MeasureAt = Callable[[Place, Scorer], Mapping[str, Float[Tensor, "cell pair"]]]
+# The same for each kept position in turn, where all of them take one computation.
+MeasureEach = Callable[[Place, Scorer], Iterable[Mapping[str, Float[Tensor, "cell pair"]]]]
 
 
 def measure(
@@ -59,11 +61,13 @@ def measure(
     at: MeasureAt,
     dims: Mapping[str, Sequence[int] | Sequence[str]],
     what: str,
+    each: MeasureEach | None = None,
 ) -> xr.Dataset:
     """Run `at` on every batch of pairs, and put its tables together.
 
     Args:
         dims: name → labels of the dimensions that a table's cells are, the first slowest.
+        each: for a sweep, in place of `at` at one position after the other.
 
     Returns:
         The variables of `at` over (pair, *dims), for a sweep over (pair, position, *dims) with
@@ -95,8 +99,13 @@ def measure(
             if not sweep:
                 put(index, 0, at(place, scorer))
                 continue
-            for here in range(batch.position, batch.length):
-                put(index, here - batch.length, at(place.at(here), scorer))
+            if each is None:
+                places = map(place.at, range(batch.position, batch.length))
+                swept = (at(here, scorer) for here in places)
+            else:
+                swept = each(place, scorer)
+            for position, found in enumerate(swept, batch.position - batch.length):
+                put(index, position, found)
             for cells in values.values():
                 # Nothing differs at the positions before.
                 cells[index, -batch.length : batch.position - batch.length] = 0.0

@@ -66,7 +66,7 @@ class PathMatrix:
         self.live = live
         self.norm: NormHandling = norm
         self.spec = spec
-        self.groups = _groups(receivers, spec)
+        self.groups = receiver_groups(receivers, spec)
         self.sets = [
             (column, members(receiver))
             for column, receiver in enumerate(receivers)
@@ -166,7 +166,7 @@ def _put(
     effect[rows, column] = found.double().cpu()
 
 
-def _groups(receivers: Sequence[Target], spec: ModelSpec) -> list[Group]:
+def receiver_groups(receivers: Sequence[Target], spec: ModelSpec) -> list[Group]:
     """Single receivers by kind and layer, in the order in which they read."""
     found: dict[tuple[int, NodeKind, int], list[tuple[int | None, int]]] = {}
     for column, receiver in enumerate(receivers):

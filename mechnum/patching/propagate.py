@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mechnum.models.decoder import Decoder, StateName
+from mechnum.models.decoder import Decoder, KeysValues, StateName
 from mechnum.models.memory import block_bytes, rows_at_a_time, working_rows
 from mechnum.models.run import Run
 
@@ -58,7 +58,7 @@ def propagate(
     base: Run,
     patches: Sequence[Patches],
     score: Callable[[Float[Tensor, "row pair d_model"]], Float[Tensor, "row pair"]],
-) -> list[Float[Tensor, "row pair"]]:
+) -> list[Float[Tensor, "_ pair"]]:
     """The score of the last residual at the last position, for each row of each of the patches.
 
     Args:
@@ -122,12 +122,15 @@ class _Stack:
         row_bytes = n_pairs * block_bytes(decoder.spec, n_positions, base.start + n_positions)
         self.rows_at_a_time = working_rows(row_bytes, decoder.device)
 
-    def run(self) -> list[Float[Tensor, "row pair d_model"]]:
+    def run(self) -> list[Float[Tensor, "_ pair d_model"]]:
         """The last position of each piece, in the order in which the pieces were given."""
         spec = self.decoder.spec
         for layer in range(spec.n_layers):
             past = self.base.past(layer)
             self.enter(2 * layer)
+            if layer == spec.n_layers - 1:
+                self.finish(layer, past)
+                break
             if spec.parallel:
                 self.advance(lambda rows, at=layer, past=past: self.decoder.block(at, rows, past))
                 continue
@@ -142,18 +145,45 @@ class _Stack:
         by_index = dict(zip(self.order, ends, strict=True))
         return [by_index[index] for index in range(len(self.pieces))]
 
+    def finish(self, layer: int, past: KeysValues | None) -> None:
+        """The last layer, of which only the last position is read."""
+        decoder = self.decoder
+
+        def attend(rows: Tensor) -> Tensor:
+            mid = rows[:, :, -1:] + decoder.attention_at_end(layer, rows, past)
+            if decoder.spec.parallel and decoder.spec.d_mlp:
+                return mid + decoder.mlp_write(layer, rows[:, :, -1:])
+            return mid
+
+        self.advance(attend, n_positions=1)
+        if not decoder.spec.parallel:
+            self.enter(2 * layer + 1)
+            if decoder.spec.d_mlp:
+                self.advance(lambda rows: rows + decoder.mlp_write(layer, rows))
+
     def enter(self, point: int) -> None:
         """Put the patches of this point on the stack."""
         for piece in self.pieces:
             if piece.patches.point != point:
                 continue
-            delta = piece.patches.delta(piece.rows)
+            n_positions = self.rows.shape[2]
+            delta = piece.patches.delta(piece.rows)[:, :, -n_positions:]
             # Added in the difference's own precision: the body's may be bfloat16.
-            entering = state_at(self.base, point).to(delta.dtype) + delta
+            entering = state_at(self.base, point)[:, -n_positions:].to(delta.dtype) + delta
             self.rows[self.n_entered : self.n_entered + piece.n_rows] = entering
             self.n_entered += piece.n_rows
 
-    def advance(self, step: Callable[[Tensor], Tensor]) -> None:
-        """One half-block for all patches that are on the stack."""
-        for part in self.rows[: self.n_entered].split(self.rows_at_a_time):
-            part.copy_(step(part))
+    def advance(self, step: Callable[[Tensor], Tensor], n_positions: int | None = None) -> None:
+        """One half-block for all patches that are on the stack.
+
+        Args:
+            n_positions: how many `step` gives, where they are fewer than it takes.
+        """
+        advanced = self.rows
+        if n_positions is not None and n_positions != advanced.shape[2]:
+            n_rows, n_pairs, _, d_model = advanced.shape
+            advanced = advanced.new_empty(n_rows, n_pairs, n_positions, d_model)
+        for first in range(0, self.n_entered, self.rows_at_a_time):
+            part = slice(first, min(first + self.rows_at_a_time, self.n_entered))
+            advanced[part] = step(self.rows[part])
+        self.rows = advanced

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from mechnum.models.model import Model
@@ -34,6 +35,7 @@ def attributes(model: Model, pairs: Pairs, metric: MetricName) -> dict[str, str 
     return said
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of what the numbers were computed with."""
     found = {}
