@@ -12,7 +12,7 @@ from mechnum.errors import MechnumError
 from mechnum.models.spec import ModelSpec
 
 # Small enough for a laptop, large enough that matrix products run at full speed.
-_CACHED = 24 * 2**20
+_CACHED = 40 * 2**20
 _budget: ContextVar[int] = ContextVar("mechnum_memory_budget", default=256 * 2**20)
 
 

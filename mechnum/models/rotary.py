@@ -65,7 +65,10 @@ def rotate(
         first, second = turned[..., 0::2], turned[..., 1::2]
     else:
         first, second = turned.chunk(2, dim=-1)
-    first, second = first * cos - second * sin, second * cos + first * sin
+    first, second = (
+        torch.addcmul(first * cos, second, sin, value=-1),
+        torch.addcmul(second * cos, first, sin),
+    )
     if pairs == "adjacent":
         turned = torch.stack([first, second], dim=-1).flatten(-2)
     else:

@@ -80,13 +80,16 @@ def of_directions(
     r = centred_for(last, spec.final_norm)
     w = centred_for(directions, spec.final_norm)
     c = weights.T.to(precise)
-    along_read, along_rest = (w @ torch.cat([read, r]).T).to(precise).chunk(2, dim=1)
+    along_read, along_rest = (torch.cat([read, r]) @ w.T).T.to(precise).chunk(2, dim=1)
     base = (r * read).sum(-1).to(precise)
     scale = decoder.final_scale(last.to(wide))[:, 0].to(precise)
     frozen = c * along_read * scale
     if spec.final_norm is None:
         return {"exact": frozen, "frozen": frozen}
-    size = torch.linalg.vector_norm(w, dim=-1, keepdim=True).to(precise).square()
+    size = w.square().sum(-1, keepdim=True).to(precise)
     grown = (2 * c * along_rest + c.square() * size) / spec.d_model
-    patched = torch.rsqrt(scale.square().reciprocal() + grown)
-    return {"exact": c * along_read * patched + base * (patched - scale), "frozen": frozen}
+    # Computed alike on both sides, so that an equal value changes exactly nothing.
+    before = scale.square().reciprocal()
+    patched = torch.rsqrt(before + grown)
+    change = patched - torch.rsqrt(before)
+    return {"exact": c * along_read * patched + base * change, "frozen": frozen}

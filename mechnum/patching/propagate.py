@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -127,39 +128,33 @@ class _Stack:
         spec = self.decoder.spec
         for layer in range(spec.n_layers):
             past = self.base.past(layer)
+            # Of the last layer only the last position is read.
+            kept = self.rows.shape[2] if layer < spec.n_layers - 1 else 1
             self.enter(2 * layer)
-            if layer == spec.n_layers - 1:
-                self.finish(layer, past)
-                break
             if spec.parallel:
-                self.advance(lambda rows, at=layer, past=past: self.decoder.block(at, rows, past))
+                self.advance(partial(self.both_halves, layer, past), kept)
                 continue
-            self.advance(
-                lambda rows, at=layer, past=past: rows + self.decoder.attention(at, rows, past).out
-            )
+            self.advance(partial(self.attend, layer, past), kept)
             self.enter(2 * layer + 1)
             if spec.d_mlp:
-                self.advance(lambda rows, at=layer: rows + self.decoder.mlp_write(at, rows))
+                self.advance(partial(self.decoder.mlp_write, layer), kept)
         self.enter(2 * spec.n_layers)
         ends = self.rows[:, :, -1].split([piece.n_rows for piece in self.pieces])
         by_index = dict(zip(self.order, ends, strict=True))
         return [by_index[index] for index in range(len(self.pieces))]
 
-    def finish(self, layer: int, past: KeysValues | None) -> None:
-        """The last layer, of which only the last position is read."""
-        decoder = self.decoder
+    def attend(self, layer: int, past: KeysValues | None, rows: Tensor) -> Tensor:
+        """What attention writes; in the last layer at the last position alone."""
+        if layer == self.decoder.spec.n_layers - 1:
+            return self.decoder.attention_at_end(layer, rows, past)
+        return self.decoder.attention(layer, rows, past).out
 
-        def attend(rows: Tensor) -> Tensor:
-            mid = rows[:, :, -1:] + decoder.attention_at_end(layer, rows, past)
-            if decoder.spec.parallel and decoder.spec.d_mlp:
-                return mid + decoder.mlp_write(layer, rows[:, :, -1:])
-            return mid
-
-        self.advance(attend, n_positions=1)
-        if not decoder.spec.parallel:
-            self.enter(2 * layer + 1)
-            if decoder.spec.d_mlp:
-                self.advance(lambda rows: rows + decoder.mlp_write(layer, rows))
+    def both_halves(self, layer: int, past: KeysValues | None, rows: Tensor) -> Tensor:
+        """What attention and MLP of a parallel block write."""
+        attention = self.attend(layer, past, rows)
+        if not self.decoder.spec.d_mlp:
+            return attention
+        return attention + self.decoder.mlp_write(layer, rows[:, :, -attention.shape[2] :])
 
     def enter(self, point: int) -> None:
         """Put the patches of this point on the stack."""
@@ -173,17 +168,16 @@ class _Stack:
             self.rows[self.n_entered : self.n_entered + piece.n_rows] = entering
             self.n_entered += piece.n_rows
 
-    def advance(self, step: Callable[[Tensor], Tensor], n_positions: int | None = None) -> None:
-        """One half-block for all patches that are on the stack.
+    def advance(self, writes: Callable[[Tensor], Tensor], kept: int) -> None:
+        """Add what a half-block writes to all patches on the stack, at the last `kept` positions.
 
-        Args:
-            n_positions: how many `step` gives, where they are fewer than it takes.
+        Positions before those are not needed any more.
         """
         advanced = self.rows
-        if n_positions is not None and n_positions != advanced.shape[2]:
-            n_rows, n_pairs, _, d_model = advanced.shape
-            advanced = advanced.new_empty(n_rows, n_pairs, n_positions, d_model)
+        if kept < advanced.shape[2]:
+            advanced = torch.empty_like(advanced[:, :, -kept:])
         for first in range(0, self.n_entered, self.rows_at_a_time):
             part = slice(first, min(first + self.rows_at_a_time, self.n_entered))
-            advanced[part] = step(self.rows[part])
+            rows = self.rows[part]
+            torch.add(rows[:, :, -kept:], writes(rows), out=advanced[part])
         self.rows = advanced
