@@ -68,7 +68,9 @@ class Run:
 
     def prompts(self, rows: slice, names: Iterable[StateName]) -> Run:
         """The named states of some of the prompts, without copies."""
-        states = {name: [state[rows] for state in self.states[name]] for name in names}
+        states: dict[StateName, list[Tensor]] = {}
+        for name in names:
+            states[name] = [state[rows] for state in self.states[name]]
         return Run(self.tokens[rows], self.start, states, self.last[rows])
 
     def past(self, layer: int) -> KeysValues | None:

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
-from mechnum.patching.edges import Edge
+from mechnum.patching.circuit import scored_edges
 from mechnum.patching.faithfulness import CircuitRuns
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.node_names import parse_node
 from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs
 
@@ -59,7 +58,8 @@ def faithfulness_curve(
     fractions = sorted(set(fractions))
     if not fractions or fractions[0] < 0 or fractions[-1] > 1:
         raise MechnumError(f"fractions {fractions} of edges are none: give some from 0 to 1")
-    edges, worth = _scored_edges(scores, signed)
+    edges, values_of = scored_edges(scores)
+    worth = values_of if signed else np.abs(values_of)
     runs = CircuitRuns(model, pairs, [edges], metric, values, mean_over, seed)
     exists = torch.from_numpy(runs.graph.possible)
     sizes = [round(fraction * int(exists.sum())) for fraction in fractions]
@@ -100,19 +100,3 @@ def _mask(
     mask = torch.zeros_like(like)
     mask[places[:, 0], places[:, 1]] = True
     return mask
-
-
-def _scored_edges(scores: xr.DataArray, signed: bool) -> tuple[list[Edge], np.ndarray]:
-    """The edges that have a score, and what each is worth."""
-    if not {"sender", "receiver"} <= set(scores.dims):
-        raise MechnumError("scores of edges have the dimensions sender and receiver: give such")
-    rest = [dim for dim in scores.dims if dim not in ("sender", "receiver")]
-    table = scores.mean(rest).transpose("sender", "receiver")
-    senders = [parse_node(str(name)) for name in table["sender"].values]
-    receivers = [parse_node(str(name)) for name in table["receiver"].values]
-    rows, columns = np.nonzero(np.isfinite(table.values))
-    edges = [
-        Edge(senders[row], receivers[column]) for row, column in zip(rows, columns, strict=True)
-    ]
-    worth = table.values[rows, columns]
-    return edges, worth if signed else np.abs(worth)

@@ -57,7 +57,9 @@ class _CircuitRun:
         self.place = place
         self.decoder = place.decoder
         self.graph = graph
-        self.removed = (~masks).to(place.wide)
+        # Heads of a parallel block write before its MLP is computed, which reads none of it.
+        possible = torch.from_numpy(graph.possible).to(masks.device)
+        self.removed = (possible & ~masks).to(place.wide)
         self.row_of = {node: row for row, node in enumerate(graph.senders)}
         self.column_of = {node: column for column, node in enumerate(graph.receivers)}
         self.changes = torch.zeros(

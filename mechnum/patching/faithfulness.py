@@ -27,6 +27,8 @@ from mechnum.tasks.pairs import Pairs
 
 # Below this share of the metrics' own size, the difference that is to be explained is none.
 SMALLEST_GAP = 1e-3
+# And below this it is rounding, whatever their size.
+_ROUNDING = 1e-6
 _RESAMPLES = 2000
 
 
@@ -164,7 +166,7 @@ def ratio(
     """Mean of `kept` over mean of `gap`, its interval, and whether the gap is one at all."""
     nothing = np.full(kept.shape[1], np.nan)
     size = 0.5 * float(np.mean(np.abs(full) + np.abs(empty)))
-    if not abs(float(gap.mean())) > SMALLEST_GAP * size:
+    if not abs(float(gap.mean())) > max(SMALLEST_GAP * size, _ROUNDING):
         return (
             nothing,
             nothing,

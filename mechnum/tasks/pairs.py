@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -130,6 +130,43 @@ class Pairs:
                 for name in sorted(prompts.positions):
                     digest.update(name.encode() + _bytes(prompts.positions[name]))
         return digest.hexdigest()[:12]
+
+    def select(self, indices: Sequence[int]) -> Pairs:
+        """Some of the pairs, in the order of their index, which begins at 0 again.
+
+        Raises:
+            MechnumError: on indices that do not exist or are there twice, and on none.
+        """
+        chosen = np.unique(np.asarray(indices, dtype=np.int64))
+        if not len(chosen) or len(chosen) < len(indices):
+            raise MechnumError("pairs are selected by different indices: give each once")
+        if chosen[0] < 0 or chosen[-1] >= len(self):
+            raise MechnumError(f"there are pairs 0 to {len(self) - 1}: give indices among these")
+        groups = []
+        for group in self.groups:
+            rows = torch.from_numpy(np.flatnonzero(np.isin(group.index.numpy(), chosen)))
+            if len(rows):
+                places = torch.from_numpy(np.searchsorted(chosen, group.index[rows].numpy()))
+                clean, corrupt = group.clean.select(rows), group.corrupt.select(rows)
+                groups.append(PairGroup(clean, corrupt, places))
+        return replace(self, groups=tuple(groups))
+
+    def split(self, share: float = 0.5, seed: int = 0) -> tuple[Pairs, Pairs]:
+        """Two disjoint parts, drawn at random: one to choose nodes on, one to score them on.
+
+        Args:
+            share: of the pairs in the first part.
+
+        Raises:
+            MechnumError: where one of the parts would be empty.
+        """
+        n_first = round(share * len(self))
+        if not 0 < n_first < len(self):
+            raise MechnumError(
+                f"{len(self)} pairs cannot be split at a share of {share}: both parts need one"
+            )
+        order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(len(self))
+        return self.select(order[:n_first].tolist()), self.select(order[n_first:].tolist())
 
     def check_fits(self, model: Model) -> None:
         """Refuses pairs that the model cannot read.

@@ -219,7 +219,8 @@ def test_prompts_of_several_lengths_are_swept_from_the_end():
     found = effects(model, pairs_from_tokens(clean, corrupt, *answers), "heads", "each")["total"]
     assert found["position"].values.tolist() == [-6, -5, -4, -3, -2, -1]
     assert np.isnan(found[0, 0]).all()
-    assert np.isfinite(found[0, 1:]).all() and np.isfinite(found[1]).all()
+    assert np.isfinite(found[0, 1:]).all()
+    assert np.isfinite(found[1]).all()
     for row in range(2):
         alone = pairs_from_tokens(
             [clean[row]], [corrupt[row]], answers[0][[row]], answers[1][[row]]

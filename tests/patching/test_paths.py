@@ -40,8 +40,8 @@ def test_every_edge_between_components(architecture, position, norm):
 OTHER_SENDERS = ["neuron 0.3", "neuron 1.20", "kv 0.g1", "v 0.g0", "attn 1", "resid_post 0",
                  "resid_pre 1", "head 0.0 + mlp 0", "head 0.1 + head 1.1"]  # fmt: skip
 OTHER_RECEIVERS = ["neuron_in 1.5", "neuron_in 2.0", "q 2.1", "q 2.0 + q 2.3", "k 2.g0 + v 2.g1",
-                   "q 1.0 + q 2.0", "mlp_in 1 + logits", "q 1.1 + mlp_in 1 + v 2.g0 + neuron_in 2.4",
-                   "logits"]  # fmt: skip
+                   "q 1.0 + q 2.0", "mlp_in 1 + logits", "logits",
+                   "q 1.1 + mlp_in 1 + v 2.g0 + neuron_in 2.4"]  # fmt: skip
 
 
 def sets(names):

@@ -49,7 +49,8 @@ def test_zero_and_mean_ablations(architecture, table, position):
             continue  # the reference's keys are not rotated
         expected = replaced_by(slow, node, lambda v: v.mean(0, keepdims=True) + 0 * v, position)
         np.testing.assert_allclose(mean[index], expected, atol=1e-11)
-    assert np.abs(zero).max() > 1e-3 and np.abs(mean).max() > 1e-4
+    assert np.abs(zero).max() > 1e-3
+    assert np.abs(mean).max() > 1e-4
 
 
 @pytest.mark.parametrize("over", ["position", "token", "prompt"])
@@ -105,7 +106,8 @@ def test_resampled_values_are_those_of_another_pairs_prompt(architecture):
         moved = pairs_from_tokens(CLEAN, CLEAN[order], ANSWERS, CORRUPT_ANSWERS)
         candidates.append(effects(model, moved, "heads", direction="noise")["total"])
     assert any(np.allclose(found["total"], one, atol=1e-11) for one in candidates)
-    assert found.attrs["values"] == "resample" and found.attrs["resample_seed"] == 3
+    assert found.attrs["values"] == "resample"
+    assert found.attrs["resample_seed"] == 3
 
 
 def test_the_endpoints_stay_those_of_the_two_prompts():
