@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from mechnum.circuits.trace import trace
     from mechnum.helix import Helix
     from mechnum.models import Model, load, wrap
-    from mechnum.patching import effects
+    from mechnum.patching import (
+        Circuit,
+        completeness,
+        cumulative,
+        effects,
+        faithfulness,
+        faithfulness_curve,
+        minimality,
+        path_effects,
+        summarise,
+    )
 
 from mechnum.errors import MechnumError
 
@@ -22,25 +32,41 @@ __version__ = "0.1.0"
 
 _SUBPACKAGES = frozenset({"helix", "models", "patching", "report", "tasks", "training"})
 _MODULE_OF = {
-    "Helix": "mechnum.helix",
-    "Model": "mechnum.models",
+    "Circuit": "mechnum.patching",
+    "completeness": "mechnum.patching",
+    "cumulative": "mechnum.patching",
     "effects": "mechnum.patching",
+    "faithfulness": "mechnum.patching",
+    "faithfulness_curve": "mechnum.patching",
+    "Helix": "mechnum.helix",
     "load": "mechnum.models",
+    "minimality": "mechnum.patching",
+    "Model": "mechnum.models",
+    "path_effects": "mechnum.patching",
+    "summarise": "mechnum.patching",
     "trace": "mechnum.circuits.trace",
     "wrap": "mechnum.models",
 }
 
 __all__ = [
+    "Circuit",
     "Helix",
     "MechnumError",
     "Model",
     "__version__",
+    "completeness",
+    "cumulative",
     "effects",
+    "faithfulness",
+    "faithfulness_curve",
     "helix",
     "load",
+    "minimality",
     "models",
     "patching",
+    "path_effects",
     "report",
+    "summarise",
     "tasks",
     "trace",
     "training",

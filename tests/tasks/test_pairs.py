@@ -9,6 +9,7 @@ import torch
 
 from mechnum import tasks
 from mechnum.errors import MechnumError
+from mechnum.tasks import pairs_from_tokens
 from mechnum.tasks.pairs import PairGroup
 from tests.tasks.small_tokenizers import digit_level, gpt2_like, word_level
 from tests.tasks.stand_in import Spec, StandIn, adds
@@ -230,3 +231,40 @@ def test_sides_that_do_not_match_cannot_be_grouped():
         PairGroup(left, right, rows)
     with pytest.raises(MechnumError, match="1 of 1 pairs have equal answers"):
         PairGroup(left, left, rows)
+
+
+def test_halves_are_disjoint_and_together_all():
+    clean, corrupt = [[0, 10, 3 + k] for k in range(10)], [[0, 11, 3 + k] for k in range(10)]
+    clean[4:6] = [[0, 1, 10, 3], [0, 1, 12, 3]]
+    corrupt[4:6] = [[0, 1, 11, 3], [0, 1, 13, 3]]
+    pairs = pairs_from_tokens(clean, corrupt, list(range(10)), list(range(20, 30)))
+    first, second = pairs.split(0.3, seed=1)
+    assert (len(first), len(second)) == (3, 7)
+    answers = [
+        sorted(int(a) for group in part.groups for a in group.clean.answers)
+        for part in (first, second)
+    ]
+    assert sorted(answers[0] + answers[1]) == list(range(10))
+    for part in (first, second):
+        index = sorted(int(i) for group in part.groups for i in group.index)
+        assert index == list(range(len(part)))
+        # The order of the pairs stays.
+        in_order = {
+            int(i): int(a)
+            for group in part.groups
+            for i, a in zip(group.index, group.clean.answers, strict=True)
+        }
+        assert list(dict(sorted(in_order.items())).values()) == sorted(in_order.values())
+    assert len({pairs.fingerprint, first.fingerprint, second.fingerprint}) == 3
+    again, _ = pairs.split(0.3, seed=1)
+    assert again.fingerprint == first.fingerprint
+
+
+def test_splits_and_selections_that_are_none_are_refused():
+    pairs = pairs_from_tokens([[0, 1], [0, 2]], [[0, 3], [0, 4]], [1, 2], [3, 4])
+    with pytest.raises(MechnumError, match="both parts need one"):
+        pairs.split(0.1)
+    with pytest.raises(MechnumError, match="pairs 0 to 1"):
+        pairs.select([2])
+    with pytest.raises(MechnumError, match="give each once"):
+        pairs.select([1, 1])
