@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
-import torch
 import xarray as xr
 
 from mechnum.errors import InvalidInput
@@ -18,7 +16,8 @@ from mechnum.patching import effects
 from mechnum.patching.provenance import versions
 from mechnum.tasks import Accuracy, Pairs, Prompts, Task, parse
 from mechnum.tasks.arithmetic import ModularAddition
-from mechnum.tasks.pairs import TooFewPairs
+from mechnum.tasks.examples import bos_policy, example_pair, token_texts
+from mechnum.tasks.task import Operand
 
 # Periods in the order in which Kantamneni & Tegmark 2025 find that they help (section 4).
 _NESTED_PERIODS = (100.0, 10.0, 5.0, 2.0)
@@ -55,10 +54,13 @@ def trace(
     accuracy = task.accuracy(model)
     prompts = task.prompts(model)
     periods = tuple(periods or default_periods(model, task, accuracy))
-    pairs = {vary: _up_to(n_pairs, task, model, vary, seed, accuracy) for vary in ("any", "a", "b")}
-    example = _example(pairs["any"])
+    operands: tuple[Operand, ...] = ("any", "a", "b")
+    pairs = {
+        vary: task.pairs_at_most(model, n_pairs, vary, seed, accuracy=accuracy) for vary in operands
+    }
+    example, _ = example_pair(pairs["any"])
     parts = {
-        "/": xr.Dataset(attrs=_attributes(model, task, accuracy, pairs["any"], seed)),
+        "/": xr.Dataset(attrs=_attributes(model, task, accuracy, pairs["any"], example, seed)),
         "/prompts": _prompts(model, example, accuracy),
         "/errors": _errors(accuracy),
         "/effects/heads": effects(model, pairs["any"], "heads"),
@@ -106,31 +108,15 @@ def default_periods(model: Model, task: Task, accuracy: Accuracy) -> tuple[float
     return tuple(sorted(fitting[:n_periods])) or (float(n_distinct),)
 
 
-def _up_to(
-    n: int,
-    task: Task,
-    model: Model,
-    vary: Literal["a", "b", "any"],
-    seed: int,
-    accuracy: Accuracy,
-) -> Pairs:
-    """`n` pairs, or all where there are fewer."""
-    try:
-        return task.pairs(model, n, vary, seed, accuracy=accuracy)
-    except TooFewPairs as few:
-        if few.available == 0:
-            raise
-        return task.pairs(model, few.available, vary, seed, accuracy=accuracy)
-
-
 def _attributes(
-    model: Model, task: Task, accuracy: Accuracy, pairs: Pairs, seed: int
+    model: Model, task: Task, accuracy: Accuracy, pairs: Pairs, example: Prompts, seed: int
 ) -> dict[str, str | int | float]:
     return {
         "model": model.name,
         "family": model.spec.family,
         "task": task.name,
         "template": task.form(model),
+        "bos": bos_policy(model, example),
         "metric": "logit_diff",
         "norm": "exact",
         "direction": "denoise",
@@ -146,13 +132,6 @@ def _attributes(
     }
 
 
-def _example(pairs: Pairs) -> Prompts:
-    """A clean prompt whose operands differ, so that a and b can be told apart; else the first."""
-    clean = pairs.groups[0].clean
-    differ = (clean.variables["a"] != clean.variables["b"]).nonzero().flatten()
-    return clean.select(differ[:1] if len(differ) else torch.tensor([0]))
-
-
 def _prompts(model: Model, example: Prompts, accuracy: Accuracy) -> xr.Dataset:
     """Every prompt's numbers, and the tokens of one prompt."""
     ids = example.tokens[0].tolist()
@@ -166,7 +145,7 @@ def _prompts(model: Model, example: Prompts, accuracy: Accuracy) -> xr.Dataset:
             **{name: ("prompt", values) for name, values in columns.items()},
             "tokens": ("position", ids),
         },
-        coords={"token": ("position", _token_texts(model, ids))},
+        coords={"token": ("position", token_texts(model, ids))},
         attrs={
             "positions": json.dumps(
                 {name: int(places[0]) for name, places in example.positions.items()}
@@ -174,12 +153,6 @@ def _prompts(model: Model, example: Prompts, accuracy: Accuracy) -> xr.Dataset:
             "text": example.texts[0],
         },
     )
-
-
-def _token_texts(model: Model, ids: list[int]) -> list[str]:
-    if model.tokenizer is None:
-        return [str(token) for token in ids]
-    return [model.tokenizer.decode([token]) for token in ids]
 
 
 def _errors(accuracy: Accuracy) -> xr.Dataset:
@@ -208,5 +181,5 @@ def _attention(model: Model, prompts: Prompts) -> xr.Dataset:
     pattern = model.run(prompts.tokens[:1], keep=("pattern",)).stacked("pattern")[:, 0]
     return xr.Dataset(
         {"pattern": (("layer", "head", "query", "key"), pattern.float().cpu().numpy())},
-        coords={"token": ("key", _token_texts(model, prompts.tokens[0].tolist()))},
+        coords={"token": ("key", token_texts(model, prompts.tokens[0].tolist()))},
     )

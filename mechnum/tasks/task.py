@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Literal
 from mechnum.errors import MechnumError
 from mechnum.progress import working
 from mechnum.tasks.accuracy import Accuracy, measure
-from mechnum.tasks.pairs import Pairs, draw_pairs
+from mechnum.tasks.pairs import Pairs, TooFewPairs, draw_pairs
 from mechnum.tasks.prompts import Prompts, check_fits
 
 if TYPE_CHECKING:
     from mechnum.models.model import Model
+
+# The operand that differs between the prompts of a pair.
+Operand = Literal["a", "b", "any"]
 
 
 class Task(ABC):
@@ -60,7 +63,7 @@ class Task(ABC):
         self,
         model: Model,
         n: int,
-        vary: Literal["a", "b", "any"] = "any",
+        vary: Operand = "any",
         seed: int = 0,
         correct_only: bool = True,
         accuracy: Accuracy | None = None,
@@ -93,3 +96,26 @@ class Task(ABC):
                 f"{sum(map(len, groups))}: give the one of this very task and model"
             )
         return draw_pairs(groups, n, vary, seed, accuracy, self.name)
+
+    def pairs_at_most(
+        self,
+        model: Model,
+        n: int,
+        vary: Operand = "any",
+        seed: int = 0,
+        correct_only: bool = True,
+        accuracy: Accuracy | None = None,
+    ) -> Pairs:
+        """`pairs`, or all that exist where these are fewer than `n`.
+
+        Raises:
+            TooFewPairs: there is none.
+        """
+        if correct_only and accuracy is None:
+            accuracy = self.accuracy(model)
+        try:
+            return self.pairs(model, n, vary, seed, correct_only, accuracy)
+        except TooFewPairs as few:
+            if few.available == 0:
+                raise
+            return self.pairs(model, few.available, vary, seed, correct_only, accuracy)

@@ -1,0 +1,45 @@
+"""One pair of a task, to be shown: its tokens, and where its operands stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from mechnum.tasks.pairs import Pairs
+from mechnum.tasks.prompts import Prompts
+
+if TYPE_CHECKING:
+    from mechnum.models.model import Model
+
+
+def example_pair(pairs: Pairs) -> tuple[Prompts, Prompts]:
+    """A clean prompt and its corrupt one, each alone.
+
+    The operands of the clean one differ, so that a and b can be told apart, if any do.
+    """
+    group = pairs.groups[0]
+    row = torch.tensor([0])
+    if {"a", "b"} <= group.clean.variables.keys():
+        differ = (group.clean.variables["a"] != group.clean.variables["b"]).nonzero().flatten()
+        row = differ[:1] if len(differ) else row
+    return group.clean.select(row), group.corrupt.select(row)
+
+
+def token_texts(model: Model, ids: list[int]) -> list[str]:
+    """Each token as text; its id where the model has no tokenizer."""
+    if model.tokenizer is None:
+        return [str(token) for token in ids]
+    return [model.tokenizer.decode([token]) for token in ids]
+
+
+def bos_policy(model: Model, example: Prompts) -> str:
+    """Whether prompts begin with a BOS token, in words."""
+    if model.tokenizer is None:
+        return "none: the model has no tokenizer"
+    bos = model.tokenizer.bos_token_id
+    if bos is None:
+        return "none: the tokenizer has no such token"
+    if int(example.tokens[0, 0]) == bos:
+        return f"each prompt begins with {model.tokenizer.bos_token} (token {bos})"
+    return f"none: the tokenizer does not add its {model.tokenizer.bos_token}"
