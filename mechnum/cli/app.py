@@ -10,6 +10,8 @@ from mechnum.cli.fetch import fetch
 from mechnum.cli.models import models
 from mechnum.cli.numbers import numbers
 from mechnum.cli.options import Quiet
+from mechnum.cli.patch import patch
+from mechnum.cli.paths import paths
 from mechnum.cli.trace import trace
 from mechnum.cli.train import train
 from mechnum.cli.verify import verify
@@ -24,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (trace, verify, numbers, models, fetch, train):
+for command in (trace, patch, paths, verify, numbers, models, fetch, train):
     app.command(command.__name__)(command)
 
 

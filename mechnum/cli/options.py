@@ -1,9 +1,13 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share.
+
+What a choice is called here is what the library calls it; importing the library's own names would
+import torch.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,7 +16,7 @@ ModelName = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A bundled name, smollm2, a Hugging Face id, a folder or a GGUF file.",
+        help="A bundled name, smollm2, a Hugging Face id, a folder, a GGUF or net.toml file.",
     ),
 ]
 Device = Annotated[
@@ -23,3 +27,54 @@ Dtype = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything drawn at random.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write.")]
+
+# The task.
+TaskName = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="TASK",
+        help="addition or modular_addition:P; by default the model's own.",
+    ),
+]
+Between = Annotated[
+    str, typer.Option("--range", metavar="FIRST-LAST", help="The numbers that are added.")
+]
+MaxSum = Annotated[int | None, typer.Option(help="Leave out larger sums.")]
+Shots = Annotated[int, typer.Option(min=0, help="Solved sums before each prompt.")]
+Digits = Annotated[
+    Literal["single", "last"],
+    typer.Option(help="single refuses numbers of several tokens; last reads their last one."),
+]
+
+# The pairs.
+NPairs = Annotated[int, typer.Option(min=1, max=10_000, help="Pairs of prompts to patch, at most.")]
+Vary = Annotated[Literal["a", "b", "any"], typer.Option(help="The operand that differs in a pair.")]
+WrongToo = Annotated[
+    bool, typer.Option("--wrong-too", help="Patch also prompts that the model answers wrongly.")
+]
+
+# The measurement.
+Position = Annotated[
+    str,
+    typer.Option(
+        metavar="POSITION",
+        help="a, op, b, end, an index (negative ones from the end), all at once, or each in turn.",
+    ),
+]
+Metric = Annotated[
+    Literal["logit_diff", "logprob", "prob", "logit"],
+    typer.Option(help="What is scored: y's logit minus the other answer's, or y alone."),
+]
+Direction = Annotated[
+    Literal["denoise", "noise"],
+    typer.Option(help="denoise patches the corrupt run, noise the clean one."),
+]
+PutIn = Annotated[
+    Literal["other", "zero", "mean", "resample"],
+    typer.Option("--values", help="What is put in: the other prompt's values, or an ablation."),
+]
+MeanOver = Annotated[
+    Literal["position", "token", "prompt"], typer.Option(help="What --values mean averages over.")
+]
+Top = Annotated[int, typer.Option(min=1, metavar="K", help="Rows of the table that is printed.")]

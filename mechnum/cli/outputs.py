@@ -1,8 +1,10 @@
-"""Folders that commands write into."""
+"""Folders that commands write into, and what they say of themselves there."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 
 from mechnum.errors import MechnumError
@@ -23,3 +25,8 @@ def check_writable(folder: Path) -> None:
         raise MechnumError(f"{there} is a file: name a folder with --out")
     if not os.access(there, os.W_OK | os.X_OK):
         raise MechnumError(f"{there} cannot be written: name another folder with --out")
+
+
+def command_line() -> str:
+    """The command that runs, as one would type it."""
+    return shlex.join(["mechnum", *sys.argv[1:]])

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from mechnum.cli.loading import load_model
-from mechnum.cli.options import Device, Dtype, Out, Quiet, Seed
-from mechnum.cli.outputs import check_writable
+from mechnum.cli.options import (
+    Between,
+    Device,
+    Digits,
+    Dtype,
+    MaxSum,
+    NPairs,
+    Out,
+    Quiet,
+    Seed,
+    Shots,
+    TaskName,
+)
+from mechnum.cli.outputs import check_writable, command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
-from mechnum.errors import MechnumError
-
-if TYPE_CHECKING:
-    from mechnum.tasks import Task
+from mechnum.cli.tasks import chosen_task
 
 
 def trace(
@@ -26,24 +35,12 @@ def trace(
             help="A bundled name, smollm2, a Hugging Face id, a folder, a GGUF or net.toml file.",
         ),
     ] = "adder-gptj",
-    task: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TASK", help="addition or modular_addition:P; by default the model's own."
-        ),
-    ] = None,
-    between: Annotated[
-        str, typer.Option("--range", metavar="FIRST-LAST", help="The numbers that are added.")
-    ] = "0-99",
-    max_sum: Annotated[int | None, typer.Option(help="Leave out larger sums.")] = None,
-    shots: Annotated[int, typer.Option(min=0, help="Solved sums before each prompt.")] = 0,
-    digits: Annotated[
-        Literal["single", "last"],
-        typer.Option(help="single refuses numbers of several tokens; last reads their last one."),
-    ] = "single",
-    pairs: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Pairs of prompts to patch, at most.")
-    ] = 100,
+    task: TaskName = None,
+    between: Between = "0-99",
+    max_sum: MaxSum = None,
+    shots: Shots = 0,
+    digits: Digits = "single",
+    pairs: NPairs = 100,
     seed: Seed = 0,
     out: Out = Path("report"),
     device: Device = None,
@@ -60,31 +57,9 @@ def trace(
         from mechnum.circuits.trace import trace as run_trace
         from mechnum.report import save, trace_summary
 
-        name = task or loaded.default_task or "addition"
-        chosen = _task(name, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
         results = run_trace(loaded, chosen, n_pairs=pairs, seed=seed)
+        results.attrs["command"] = command_line()
         page, data = save(results, out)
     to_stdout(trace_summary(results))
     typer.echo(f"\nwritten: {page} and {data}")
-
-
-def _task(
-    name: str,
-    between: str,
-    max_sum: int | None,
-    shots: int,
-    digits: Literal["single", "last"],
-    seed: int,
-) -> Task:
-    """The task with the options of addition, where it is addition."""
-    from mechnum.tasks import addition, parse
-    from mechnum.tasks.numbers import parse_range
-
-    if name == "addition":
-        return addition(parse_range(between), max_sum, shots, digits, seed=seed)
-    if (between, max_sum, shots, digits) != ("0-99", None, 0, "single"):
-        raise MechnumError(
-            f"--range, --max-sum, --shots and --digits do not go with {name}: "
-            "use them with --task addition"
-        )
-    return parse(name)

@@ -1,6 +1,7 @@
-"""What a trace's tree of results holds, read with patience for missing parts.
+"""What trees of results hold, read with patience for missing parts.
 
-A trace is an xarray DataTree with these groups, each of which may be absent:
+Those of single measurements are described at `mechnum.patching.results`. A trace is an xarray
+DataTree with these groups, each of which may be absent:
 
 - root attributes: model, family, task, template, metric, norm, direction, seed, accuracy,
   n_prompts, versions (JSON), dropped (JSON), and others, which pages show as they are;
@@ -102,6 +103,21 @@ def example_roles(results: xr.DataTree) -> dict[int, str]:
             place = int(np.ravel(position)[0])
             roles[place] = f"{roles[place]}, {role}" if place in roles else str(role)
     return roles
+
+
+def corrupt_tokens(results: xr.DataTree) -> list[str] | None:
+    """The tokens of the example's corrupt prompt; None where the results have none."""
+    prompts = group(results, "prompts")
+    if prompts is None or "corrupt_token" not in prompts.variables:
+        return None
+    return [str(token) for token in prompts["corrupt_token"].values]
+
+
+def roles_from_the_end(results: xr.DataTree) -> dict[int, str]:
+    """Names of positions that stand equally far from the end in all pairs: {-1: "end", ...}."""
+    prompts = group(results, "prompts")
+    named = structured(attributes(results, prompts).get("from_the_end", {}))
+    return {int(place): str(name) for name, place in named.items()}
 
 
 def helix_sites(results: xr.DataTree) -> dict[str, xr.Dataset]:

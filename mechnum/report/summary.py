@@ -59,7 +59,7 @@ def trace_summary(results: xr.DataTree) -> Group:
 
 
 def _effects_table(frame: pd.DataFrame, results: xr.DataTree) -> Table:
-    table = _table()
+    table = bare_table()
     table.add_column("")
     table.add_column("node")
     effects = [effect for effect in ("total", "direct") if effect in frame]
@@ -86,7 +86,7 @@ def _effects_table(frame: pd.DataFrame, results: xr.DataTree) -> Table:
 
 
 def _helix_table(helix: pd.DataFrame) -> Table:
-    table = _table()
+    table = bare_table()
     table.add_column("Helix at")
     table.add_column("layer", justify="right", no_wrap=True)
     table.add_column("R²", justify="right", no_wrap=True)
@@ -107,7 +107,8 @@ def _helix_table(helix: pd.DataFrame) -> Table:
     return table
 
 
-def _table() -> Table:
+def bare_table() -> Table:
+    """A table with a line under its head."""
     from rich import box
     from rich.table import Table
 

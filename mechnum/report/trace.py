@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import xarray as xr
 
 from mechnum.report import findings
 from mechnum.report.blocks import Text
-from mechnum.report.exports import write_netcdf
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.attention import attention_section
 from mechnum.report.sections.effects import heads_section, layers_section
@@ -24,15 +21,6 @@ def trace_page(results: xr.DataTree) -> str:
     `results` is the tree that `mechnum.report.reading` describes.
     """
     return build_page(results).html()
-
-
-def save(results: xr.DataTree, folder: str | Path) -> tuple[Path, Path]:
-    """Write `report.html` and `results.nc` into `folder`, each whole or not at all."""
-    folder = Path(folder)
-    return (
-        build_page(results).save(folder / "report.html"),
-        write_netcdf(results, folder / "results.nc"),
-    )
 
 
 def build_page(results: xr.DataTree) -> Page:

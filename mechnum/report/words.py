@@ -22,6 +22,18 @@ _NORMS = {
     "exact": "the final norm recomputed",
     "frozen": "the final norm's scale frozen",
 }
+_MEANS_OVER = {
+    "position": "position by position",
+    "token": "one mean over all tokens",
+    "prompt": "the mean of the prompts' means",
+}
+_PLACES = {
+    "end": "the last position",
+    "all": "every position",
+    "each": "one position at a time",
+}
+_FROZEN = {"attn": "attention", "mlps": "MLPs"}
+SURE = 0.05  # The false discovery rate below which an effect is called one.
 
 
 def number(value: float | int | None, digits: int = 3, sign: bool = False) -> str:
@@ -97,16 +109,65 @@ def metric(attrs: Mapping[str, Any]) -> str:
 
 def effect_estimand(attrs: Mapping[str, Any], what: str) -> str:
     """What the effects of `what` ("the head", ...) mean, from the attributes."""
-    run, source = _DIRECTIONS.get(str(attrs.get("direction")), ("corrupt", "clean"))
-    position = str(attrs.get("position", "end"))
-    where = "the last position" if position == "end" else f"position {position}"
     norm = _NORMS.get(str(attrs.get("norm")), "the final norm recomputed")
     return (
-        f"change of {metric(attrs)} in the {run} run. Total: {what}'s value at {where} is replaced "
-        f"by that of the {source} run and everything after it recomputed. Direct: only the "
-        f"difference of its write is added before the final norm, {norm}. "
+        f"change of {metric(attrs)} in the {patched_run(attrs)} run. Total: {what}'s value at "
+        f"{place(attrs)} is replaced by {replacement(attrs)} and everything after it recomputed. "
+        f"Direct: only the difference of its write is added before the final norm, {norm}. "
         f"Indirect: total {MINUS} direct."
     )
+
+
+def path_estimand(attrs: Mapping[str, Any]) -> str:
+    """What path effects mean, from the attributes."""
+    run = patched_run(attrs)
+    norm = "keeps its scale" if attrs.get("norm") == "frozen" else "is recomputed"
+    change = f"change of {metric(attrs)} in the {run} run"
+    sender = f"the sender's value at {place(attrs)} is replaced by {replacement(attrs)}"
+    if attrs.get("variant") == "path":
+        names = [_FROZEN.get(name, name) for name in str(attrs.get("frozen", "")).split(",")]
+        kept = listed([name for name in names if name])
+        held = f", {kept} kept as in the {run} run" if kept else ""
+        return (
+            f"{change}. First {sender}{held}, and the receiver's value is read; then that value "
+            f"alone is put into the {run} run. The norm that the receiver reads through {norm}."
+        )
+    return (
+        f"{change} when {sender}, but only the receiver reads the difference of its write. "
+        f"Everything after the receiver is recomputed; the norm that it reads through {norm}."
+    )
+
+
+def patched_run(attrs: Mapping[str, Any]) -> str:
+    """The run that is patched: "corrupt" or "clean"."""
+    return _DIRECTIONS.get(str(attrs.get("direction")), ("corrupt", "clean"))[0]
+
+
+def place(attrs: Mapping[str, Any]) -> str:
+    """Where values are replaced: `the last position`, `every position`, `position a`."""
+    position = str(attrs.get("position", "end"))
+    return _PLACES.get(position, f"position {position.replace('-', MINUS)}")
+
+
+def replacement(attrs: Mapping[str, Any]) -> str:
+    """What values are replaced by, from the attributes."""
+    run, source = _DIRECTIONS.get(str(attrs.get("direction")), ("corrupt", "clean"))
+    kind = str(attrs.get("values", "other"))
+    if kind == "zero":
+        return "zero"
+    if kind == "mean":
+        over = _MEANS_OVER.get(str(attrs.get("mean_over")), "position by position")
+        return f"its mean over the {run} prompts of all pairs ({over})"
+    if kind == "resample":
+        return f"that of another pair's {run} prompt"
+    return f"that of the {source} run"
+
+
+def q_value(q: float) -> str:
+    """A q-value with three decimals."""
+    if math.isnan(q):
+        return "not available"
+    return "< 0.001" if q < 0.001 else f"{q:.3f}"
 
 
 def sentence(text: str) -> str:

@@ -11,7 +11,7 @@ from mechnum.cli import main, trace
 from mechnum.cli.app import app
 from mechnum.errors import MechnumError
 
-COMMANDS = ("trace", "verify", "numbers", "models", "fetch", "train")
+COMMANDS = ("trace", "patch", "paths", "verify", "numbers", "models", "fetch", "train")
 HEAVY = ("torch", "transformer_lens", "transformers", "numpy", "xarray", "plotly", "rich")
 
 
@@ -150,11 +150,6 @@ def test_out_without_write_permission(run, failing, tmp_path, monkeypatch):
     code, _, err = run("trace", "--out", str(tmp_path / "a" / "b"))
     assert code == 2
     assert err == f"mechnum: {tmp_path} cannot be written: name another folder with --out\n"
-
-
-def test_options_of_additions_are_refused_for_other_tasks():
-    with pytest.raises(MechnumError, match=r"do not go with modular_addition:7: use them"):
-        trace._task("modular_addition:7", "0-99", 9, 0, "single", 0)
 
 
 def test_fetch_of_an_unknown_model(run):

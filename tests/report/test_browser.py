@@ -11,7 +11,7 @@ import pytest
 
 from mechnum.report.blocks import Caption, Table
 from mechnum.report.page import Page, Section
-from mechnum.report.trace import save
+from mechnum.report.saving import save
 
 ALL_DRAWN = "document.documentElement.dataset.drawn === 'all'"
 HEADS = "#effect-of-each-head"

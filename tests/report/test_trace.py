@@ -11,8 +11,9 @@ from rich.console import Console
 from mechnum.report import summary_frame, trace_page, trace_summary
 from mechnum.report.exports import read_netcdf
 from mechnum.report.reading import example_roles, example_tokens
+from mechnum.report.saving import save
 from mechnum.report.sections import attention
-from mechnum.report.trace import build_page, save
+from mechnum.report.trace import build_page
 
 from .test_page import Document
 

@@ -11,13 +11,19 @@ from mechnum.report.figures.helix import (
     r2_by_layer,
     scores_by_layer,
 )
+from mechnum.report.figures.nodes import SHOWN, node_bars, node_maps
+from mechnum.report.figures.paths import path_map
 
 __all__ = [
     "R2_FLOOR",
+    "SHOWN",
     "answer_map",
     "error_histogram",
     "heads_map",
     "layer_bars",
+    "node_bars",
+    "node_maps",
+    "path_map",
     "planes",
     "planes_frame",
     "r2_by_layer",

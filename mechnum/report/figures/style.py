@@ -71,6 +71,12 @@ def whole_ticks(count: int, most: int = 16) -> dict[str, Any]:
     return {"tickmode": "linear", "tick0": 0, "dtick": max(1, math.ceil(count / most))}
 
 
+def label_ticks(labels: Sequence[str], most: int = 16) -> dict[str, Any]:
+    """Axis settings that write the labels at 0, 1, ..., thinned to at most `most`."""
+    step = max(1, math.ceil(len(labels) / most))
+    return {"tickvals": list(range(0, len(labels), step)), "ticktext": list(labels[::step])}
+
+
 def whiskers(frame: pd.DataFrame, value: str) -> dict[str, Any]:
     """Error bars from `value` to the ends of its interval; none where there is no interval."""
     mean, low, high = (

@@ -13,15 +13,23 @@ _MOST = 40_000  # Prompts of which each can still be seen as a mark of its own.
 
 
 def tokens_section(results: xr.DataTree) -> Section | None:
-    """The example prompt's tokens with their positions and roles."""
+    """The example prompt's tokens with their positions and roles, beside its corrupt prompt's."""
     tokens = reading.example_tokens(results)
     if tokens is None:
         return None
     roles = reading.example_roles(results)
+    corrupt = reading.corrupt_tokens(results)
     text = "The tokens of one prompt as the model receives them, with their positions."
+    if corrupt is not None:
+        text = "The tokens of one clean prompt as the model receives them, with their positions."
     if roles:
         text += " Marked tokens are the sites that this page speaks of; the answer is read at end."
-    return Section("Tokens and positions", [Tokens(tokens, roles, Caption(text))])
+    if "bos" in results.attrs:
+        text += f" BOS token: {results.attrs['bos']}."
+    blocks: list[Block] = [Tokens(tokens, roles, Caption(text))]
+    if corrupt is not None:
+        blocks.append(Tokens(corrupt, roles, Caption("The corrupt prompt of the same pair.")))
+    return Section("Tokens and positions", blocks)
 
 
 def answers_section(results: xr.DataTree) -> Section | None:

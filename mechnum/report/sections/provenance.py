@@ -18,18 +18,44 @@ _LABELS = {
     "family": "Architecture",
     "task": "Task",
     "template": "Prompt",
+    "bos": "BOS token",
+    "nodes": "Nodes",
+    "senders": "Senders",
+    "receivers": "Receivers",
+    "variant": "Variant",
+    "frozen": "Frozen components",
     "metric": "Metric",
     "direction": "Direction of patching",
+    "values": "Values put in",
+    "mean_over": "Means over",
+    "position": "Position",
     "norm": "Final norm in direct effects",
     "accuracy": "Accuracy",
     "n_prompts": "Prompts",
+    "n_pairs": "Pairs",
+    "vary": "Operand that differs in a pair",
+    "answered": "Prompts used",
     "dropped": "Dropped candidates",
     "seed": "Seed",
     "processing": "Weights",
     "dtype": "Precision",
     "verification": "Largest logit difference to the wrapped model",
+    "logit_difference": "Largest logit difference to the wrapped model",
+    "warning": "Warning",
+    "command": "Command",
     "versions": "Versions",
 }
+# What some values mean.
+_MEANINGS = {
+    "denoise": "the corrupt run is patched",
+    "noise": "the clean run is patched",
+    "other": "those of the pair's other prompt",
+    "exact": "recomputed",
+    "frozen": "the unpatched run's scale is kept",
+    "edge": "only the receiver's input changes",
+    "path": "the receiver's value is read in a run with the sender patched",
+}
+_EXPLAINED = ("direction", "values", "norm", "variant")
 
 
 def provenance_section(results: xr.DataTree) -> Section:
@@ -37,8 +63,9 @@ def provenance_section(results: xr.DataTree) -> Section:
     attrs = {str(name): value for name, value in results.attrs.items()}
     names = [name for name in _LABELS if name in attrs]
     names += [name for name in attrs if name not in _LABELS]
+    labels = _LABELS | ({"norm": "Norm before the receivers"} if "variant" in attrs else {})
     rows = [
-        (_LABELS.get(name, name.replace("_", " ").capitalize()), _written(name, attrs))
+        (labels.get(name, name.replace("_", " ").capitalize()), _written(name, attrs))
         for name in names
     ]
     note = (
@@ -57,6 +84,8 @@ def _written(name: str, attrs: Mapping[str, Any]) -> str:
         return ", ".join(str(item) for item in np.ravel(content).tolist()) or "none"
     if name == "metric":
         return f"{value}: {words.metric(attrs)}"
+    if name in _EXPLAINED and value in _MEANINGS:
+        return f"{value}: {_MEANINGS[value]}"
     if name == "accuracy":
         return words.percent(float(value))
     if isinstance(value, (int, np.integer)):

@@ -1,0 +1,72 @@
+"""The task and the pairs that a command's options describe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from mechnum.errors import MechnumError
+
+if TYPE_CHECKING:
+    from mechnum.models import Model
+    from mechnum.tasks import Pairs, Task
+    from mechnum.tasks.task import Operand
+
+
+def chosen_task(
+    model: Model,
+    name: str | None,
+    between: str,
+    max_sum: int | None,
+    shots: int,
+    digits: Literal["single", "last"],
+    seed: int,
+) -> Task:
+    """The task of this name, or the model's own, with the options of addition where it is that."""
+    from mechnum.tasks import addition, parse
+    from mechnum.tasks.numbers import parse_range
+
+    name = name or model.default_task or "addition"
+    if name == "addition":
+        return addition(parse_range(between), max_sum, shots, digits, seed=seed)
+    if (between, max_sum, shots, digits) != ("0-99", None, 0, "single"):
+        raise MechnumError(
+            f"--range, --max-sum, --shots and --digits do not go with {name}: "
+            "use them with --task addition"
+        )
+    return parse(name)
+
+
+def drawn_pairs(
+    task: Task, model: Model, n: int, vary: Operand, seed: int, wrong_too: bool
+) -> tuple[Pairs, dict[str, str | int | float]]:
+    """`n` pairs at most, and what a report says of the prompts that they are drawn from.
+
+    Raises:
+        MechnumError: the model answers too few prompts correctly for a single pair.
+    """
+    from mechnum.tasks.pairs import TooFewPairs
+
+    said: dict[str, str | int | float] = {"template": task.form(model)}
+    if wrong_too:
+        pairs = task.pairs_at_most(model, n, vary, seed, correct_only=False)
+        return pairs, {**said, "answered": "all, also those that the model answers wrongly"}
+    accuracy = task.accuracy(model)
+    try:
+        pairs = task.pairs_at_most(model, n, vary, seed, accuracy=accuracy)
+    except TooFewPairs as few:
+        raise MechnumError(
+            f"{model.name} answers {int(accuracy.correct.sum())} of {len(accuracy)} prompts of "
+            f"{task.name} correctly, and no pair of these fits: add --wrong-too to patch prompts "
+            "that it answers wrongly, or choose numbers that it can do"
+        ) from few
+    said |= {
+        "answered": "those that the model answers correctly",
+        "accuracy": accuracy.share,
+        "n_prompts": len(accuracy),
+    }
+    return pairs, said
+
+
+def position_of(text: str) -> str | int:
+    """A position as the library takes it: an index, or a name."""
+    return int(text) if text.removeprefix("-").isdecimal() else text

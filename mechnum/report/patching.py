@@ -1,0 +1,107 @@
+"""The pages of patching: what nodes do, and what they do through others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import xarray as xr
+
+from mechnum.report import findings, measured, words
+from mechnum.report.blocks import Text
+from mechnum.report.figures.nodes import NAMES
+from mechnum.report.page import Page, Section
+from mechnum.report.sections.edges import edges_section
+from mechnum.report.sections.nodes import largest_words, nodes_section
+from mechnum.report.sections.prompts import tokens_section
+from mechnum.report.sections.provenance import provenance_section
+
+_TABLES = {
+    "heads": "each head",
+    "attn": "each layer's attention",
+    "mlps": "each MLP",
+    "neurons": "each neuron",
+    "q": "each query",
+    "k": "each key",
+    "v": "each value",
+    "kv": "the keys and values of each group",
+    "pattern": "each attention pattern",
+    "residual": "the residual stream after each layer",
+}
+_NAMED = 3  # Nodes or edges that a sentence names.
+
+
+def nodes_page(results: xr.DataTree) -> Page:
+    """The page of `mechnum.effects`, from what `mechnum.patching.results` made of it."""
+    frame = measured.node_frame(results)
+    nodes = str(results.attrs.get("nodes", ""))
+    estimands = [name for name in ("total", "direct", "indirect") if name in frame]
+    what = _TABLES.get(nodes, "each node")
+    model, task = _model_and_task(results)
+    return _page(
+        results,
+        f"What {what} of {model} does for {task}",
+        frame,
+        estimands,
+        nodes_section(results, frame),
+    )
+
+
+def edges_page(results: xr.DataTree) -> Page:
+    """The page of `mechnum.path_effects`, from what `mechnum.patching.results` made of it."""
+    frame = measured.edge_frame(results)
+    model, task = _model_and_task(results)
+    return _page(
+        results,
+        f"What the parts of {model} pass on to each other for {task}",
+        frame,
+        ["effect"],
+        edges_section(results, frame),
+    )
+
+
+def _page(
+    results: xr.DataTree,
+    title: str,
+    frame: pd.DataFrame,
+    estimands: Sequence[str],
+    effects: Section,
+) -> Page:
+    sections = [
+        _found(results, frame, estimands),
+        effects,
+        tokens_section(results),
+        provenance_section(results),
+    ]
+    return Page(
+        title=title,
+        lead=findings.accuracy_sentence(results),
+        sections=[section for section in sections if section is not None],
+    )
+
+
+def _found(results: xr.DataTree, frame: pd.DataFrame, estimands: Sequence[str]) -> Section:
+    points = []
+    base = measured.base_metrics(results)
+    if base:
+        sides = [f"{words.interval(*base[side])} in the {side} run" for side in base]
+        points.append(
+            ("Without a patch", f"{words.metric(results.attrs)} is {words.listed(sides)}.")
+        )
+    for name in estimands:
+        tested = frame[name].notna()
+        found = len(measured.sure(frame, name))
+        count = f"{found:,} of {int(tested.sum()):,} differ from 0 at a false discovery rate of 5\N{NO-BREAK SPACE}%."
+        label = f"{words.sentence(NAMES.get(name, name))} effect" if name != "effect" else "Effect"
+        points.append((label, f"{largest_words(frame, name, _NAMED)} {count}"))
+    note = (
+        "y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt prompt. "
+        "Numbers are means over pairs with 95 % intervals. What is largest was chosen on the "
+        "pairs that also measure it, so it is likely to be somewhat overstated."
+    )
+    return Section("What was found", [Text(points=points), Text([note])])
+
+
+def _model_and_task(results: xr.DataTree) -> tuple[str, str]:
+    task = str(results.attrs.get("task", "its task")).replace("_", " ").replace(":", " ")
+    return str(results.attrs.get("model", "the model")), task

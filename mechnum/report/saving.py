@@ -1,0 +1,31 @@
+"""A page and a file for any results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+
+from mechnum.report import trace
+from mechnum.report.exports import write_netcdf
+from mechnum.report.page import Page
+from mechnum.report.patching import edges_page, nodes_page
+
+_PAGES = {"nodes": nodes_page, "edges": edges_page}
+
+
+def page_of(results: xr.DataTree) -> Page:
+    """The page that suits the results: effects of nodes, path effects, or a trace."""
+    for group, page in _PAGES.items():
+        if group in results.children:
+            return page(results)
+    return trace.build_page(results)
+
+
+def save(results: xr.DataTree, folder: str | Path) -> tuple[Path, Path]:
+    """Write `report.html` and `results.nc` into `folder`, each whole or not at all."""
+    folder = Path(folder)
+    return (
+        page_of(results).save(folder / "report.html"),
+        write_netcdf(results, folder / "results.nc"),
+    )
