@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mechnum.files import replacing
 from mechnum.report import assets, theme
 from mechnum.report.blocks import Attention, Block, Figure
-from mechnum.report.exports import replacing
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 
 from mechnum.errors import MechnumError
-from mechnum.report.exports import read_netcdf, replacing, write_csv, write_json, write_netcdf
+from mechnum.report.exports import read_netcdf, write_csv, write_json, write_netcdf
 
 
 @pytest.fixture
@@ -101,43 +101,6 @@ def test_attributes_and_types_that_netcdf_lacks(tmp_path):
     assert list(back.attrs["periods"]) == [2.0, 5.0]
     assert json.loads(back.attrs["names"]) == ["a", "b"]
     assert np.isnan(back.attrs["missing"])
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
-    path = tmp_path / "results.nc"
-    path.write_text("old")
-
-    def interrupted() -> None:
-        with replacing(path) as temporary:
-            temporary.write_text("half of the n")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_folders_are_made(tmp_path):
-    with replacing(tmp_path / "a" / "b" / "file.txt") as temporary:
-        temporary.write_text("new")
-    assert (tmp_path / "a" / "b" / "file.txt").read_text() == "new"
-
-
-def test_places_that_cannot_be_written_are_refused(tmp_path):
-    (tmp_path / "file").write_text("")
-    with (
-        pytest.raises(MechnumError, match=r"cannot write .*: give a"),
-        replacing(tmp_path / "file" / "report.html"),
-    ):
-        pass
-    (tmp_path / "folder").mkdir()
-    with (
-        pytest.raises(MechnumError, match=r"cannot write .*: give a"),
-        replacing(tmp_path / "folder") as temporary,
-    ):
-        temporary.write_text("")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
 def test_other_files_are_refused(tmp_path):
