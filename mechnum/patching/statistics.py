@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.stats import false_discovery_control
 
-from mechnum.errors import MechnumError
-
-RESAMPLES = 2000
-_CHUNK_VALUES = 8_000_000  # draws × cells at a time: all neurons of a large model fill no memory
+from mechnum.intervals import (
+    CONFIDENCE,
+    RESAMPLES,
+    by_cell,
+    chunks,
+    mean_interval,
+    tabulated,
+)
 
 
 def summarise(
     values: xr.DataArray,
     dim: str = "pair",
     seed: int = 0,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
 ) -> xr.Dataset:
     """Mean over `dim` of every cell, with an interval and how likely chance makes it as large.
@@ -36,38 +38,23 @@ def summarise(
         one value has no interval.
 
     Raises:
-        MechnumError: on a dimension that is not there.
+        MechnumError: on a dimension that is not there or has no entry, on a confidence that is no
+            share, and on fewer than 1 resample.
     """
-    if dim not in values.dims:
-        raise MechnumError(f"there is no dimension {dim!r} in {values.dims}: name another")
-    ordered = values.transpose(dim, ...)
-    data = np.asarray(ordered.values, dtype=np.float64).reshape(len(ordered), -1)
-    present = np.isfinite(data)
-    n = present.sum(0)
-    filled = np.where(present, data, 0.0)
-    mean = np.divide(filled.sum(0), n, out=np.full(data.shape[1], np.nan), where=n > 0)
-    streams = np.random.SeedSequence(seed).spawn(2)
-    draws, flips = (np.random.default_rng(stream) for stream in streams)
-    counts = draws.multinomial(len(data), np.full(len(data), 1 / len(data)), size=resamples)
-    signs, exact = _signs(flips, len(data), resamples)
-    low, high, p = (np.full(data.shape[1], np.nan) for _ in range(3))
-    tail = 50 * (1 - confidence)
-    for part in _chunks(np.flatnonzero(n), max(resamples, len(signs))):
-        # A resample may miss all pairs that a cell has.
-        with np.errstate(invalid="ignore"):
-            means = (counts @ filled[:, part]) / (counts @ present[:, part].astype(float))
-        low[part], high[part] = np.nanpercentile(means, [tail, 100 - tail], axis=0)
-        p[part] = _sign_flip(filled[:, part], signs, exact)
-    low[n < 2] = high[n < 2] = np.nan
-    q = np.full_like(p, np.nan)
+    table = mean_interval(values, dim, seed, confidence, resamples)
+    data = by_cell(values, dim)
+    # The first stream drew the resamples.
+    _, stream = np.random.SeedSequence(seed).spawn(2)
+    signs, exact = _signs(np.random.default_rng(stream), len(data), resamples)
+    p, q = np.full(data.shape[1], np.nan), np.full(data.shape[1], np.nan)
+    for part in chunks(data.shape[1], len(signs)):
+        present = np.isfinite(data[:, part])
+        tested = present.any(0)
+        p[part][tested] = _sign_flip(np.where(present, data[:, part], 0.0)[:, tested], signs, exact)
     tested = np.isfinite(p)
     if tested.any():
         q[tested] = false_discovery_control(p[tested], method="bh")
-    like = ordered.isel({dim: 0}, drop=True)
-    tables = {"mean": mean, "low": low, "high": high, "n": n, "p": p, "q": q}
-    return xr.Dataset(
-        {name: like.copy(data=cells.reshape(like.shape)) for name, cells in tables.items()}
-    )
+    return table.assign(tabulated({"p": p, "q": q}, values, dim))
 
 
 def _signs(
@@ -85,12 +72,7 @@ def _sign_flip(
 ) -> Float[np.ndarray, " cell"]:
     observed = np.abs(values.sum(0))
     # A flip that gives the same sum in exact arithmetic counts, whatever its rounding.
-    reached = np.abs(signs @ values) >= observed * (1 - 1e-9)
+    rounding = 1e-12 * np.abs(values).sum(0)
+    reached = np.abs(signs @ values) >= observed - rounding
     count = reached.sum(0)
     return count / len(signs) if exact else (count + 1) / (len(signs) + 1)
-
-
-def _chunks(cells: Int[np.ndarray, " cell"], n_draws: int) -> Iterator[Int[np.ndarray, " part"]]:
-    size = max(1, _CHUNK_VALUES // n_draws)
-    for first in range(0, len(cells), size):
-        yield cells[first : first + size]

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 from scipy.stats import bootstrap, false_discovery_control, kstest, permutation_test
 
+from mechnum import intervals
 from mechnum.errors import MechnumError
 from mechnum.patching.statistics import summarise
 
@@ -76,14 +77,18 @@ def test_one_pair_has_no_interval_and_constants_a_narrow_one():
 
 
 def test_chunks_and_seeds(monkeypatch):
-    from mechnum.patching import statistics
-
     values = table(draws(4, 20, 50))
     expected = summarise(values)
-    monkeypatch.setattr(statistics, "_CHUNK_VALUES", 1)
+    monkeypatch.setattr(intervals, "CHUNK_VALUES", 1)
     for name, cells in summarise(values).items():
         np.testing.assert_allclose(cells, expected[name])
     assert (summarise(values, seed=1)["low"] != expected["low"]).any()
+
+
+def test_ties_are_ties_whatever_their_rounding():
+    """0.1 + 0.2 − 0.3 is no 0 in floats, and every flip reaches 0."""
+    found = summarise(table([[0.1, 0.1], [0.2, 0.2], [-0.3, 0.3]]))
+    assert found["p"].values.tolist() == [1, 2 / 8]
 
 
 def test_a_dimension_that_is_not_there():

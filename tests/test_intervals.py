@@ -1,3 +1,5 @@
+"""Intervals are those of a plain bootstrap, cover what they promise, and take any table."""
+
 from __future__ import annotations
 
 import warnings
@@ -6,8 +8,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from mechnum.report import intervals
-from mechnum.report.intervals import mean_interval
+from mechnum import intervals
+from mechnum.errors import MechnumError
+from mechnum.intervals import mean_interval
 
 
 def pairs(values) -> xr.DataArray:
@@ -68,8 +71,39 @@ def test_same_seed_same_interval_and_global_generator_untouched(monkeypatch):
     assert not mean_interval(values, seed=6).identical(first)
 
 
-def test_batches_do_not_change_the_interval(monkeypatch):
+def test_interval_is_that_of_gathered_resamples():
+    """The slow way: each resample's pairs one by one, missing ones left out."""
+    values = np.random.default_rng(0).normal(size=(9, 4))
+    values[:7, 1] = np.nan
+    values[3, 2] = np.nan
+    table = mean_interval(pairs(values), resamples=500)
+    (stream,) = np.random.SeedSequence(0).spawn(1)
+    drawn = np.random.default_rng(stream).multinomial(9, np.full(9, 1 / 9), size=500)
+    for cell in range(4):
+        gathered = [np.repeat(values[:, cell], count) for count in drawn]
+        means = [np.nanmean(one) for one in gathered if np.isfinite(one).any()]
+        low, high = np.quantile(means, [0.025, 0.975])
+        assert float(table["low"][cell]) == pytest.approx(low, abs=1e-12)
+        assert float(table["high"][cell]) == pytest.approx(high, abs=1e-12)
+
+
+def test_chunks_do_not_change_the_interval(monkeypatch):
     values = pairs(np.random.default_rng(0).normal(size=(50, 3)))
     whole = mean_interval(values)
-    monkeypatch.setattr(intervals, "BATCH_VALUES", 7 * values.size)
-    assert mean_interval(values).identical(whole)
+    monkeypatch.setattr(intervals, "CHUNK_VALUES", 1)
+    xr.testing.assert_allclose(mean_interval(values), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dim": "prompt"}, "no dimension 'prompt'"),
+        ({"confidence": 95.0}, "confidence of 95"),
+        ({"resamples": 0}, "0 resamples"),
+    ],
+)
+def test_what_makes_no_interval_is_refused(changes, message):
+    with pytest.raises(MechnumError, match=message):
+        mean_interval(pairs([[1.0], [2.0]]), **changes)
+    with pytest.raises(MechnumError, match="dimension 'pair' has no entry"):
+        mean_interval(pairs(np.zeros((0, 2))))
