@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -14,6 +16,8 @@ from mechnum.patching.edges import Edge
 from mechnum.patching.graph import Graph, graph_of
 from mechnum.patching.node_names import parse_node
 from mechnum.patching.nodes import Node, NodeKind
+
+FileFormat = Literal["eap-ig", "neuronpedia", "graphml"]
 
 # The component that a receiver is an input of; keys and values belong to several heads.
 _OWNER: Mapping[str, NodeKind] = {"q": "head", "mlp_in": "mlp", "neuron_in": "neuron"}
@@ -77,7 +81,9 @@ class Circuit:
         else:
             size = n if n is not None else round((fraction or 0.0) * len(edges))
             if not 0 <= size <= len(edges):
-                raise MechnumError(f"{size} edges are not among {len(edges)} scored ones")
+                raise MechnumError(
+                    f"{size} edges are not among {len(edges)} scored ones: ask for at most these"
+                )
             order = order[:size]
         chosen = {edges[row]: float(values[row]) for row in order}
         return cls(frozenset(chosen), chosen, attrs=dict(scores.attrs))
@@ -94,7 +100,9 @@ class Circuit:
         """
         edges = graph_of(spec, like.edges if like else ()).edges()
         if not 0 <= n <= len(edges):
-            raise MechnumError(f"{n} edges are not among the {len(edges)} of the model")
+            raise MechnumError(
+                f"{n} edges are not among the {len(edges)} of the model: ask for at most these"
+            )
         generator = np.random.default_rng(np.random.SeedSequence(seed))
         chosen = generator.permutation(len(edges))[:n]
         return cls(frozenset(edges[row] for row in chosen), attrs={"random": seed})
@@ -123,6 +131,49 @@ class Circuit:
     def graph(self, spec: ModelSpec) -> Graph:
         """The graph that the circuit is a part of."""
         return graph_of(spec, self.edges)
+
+    def save(
+        self, path: str | Path, spec: ModelSpec, file_format: FileFormat | None = None
+    ) -> Path:
+        """Write the circuit for another program, whole or not at all; `load` gives it back.
+
+        Args:
+            spec: of the circuit's model.
+            file_format: "eap-ig", the graph JSON of EAP-IG and of the MIB benchmark (heads and
+                whole MLPs); "neuronpedia", an attribution graph for its viewer; "graphml", for
+                graph tools. Without one, `.json` is EAP-IG's and `.graphml` is GraphML.
+
+        Raises:
+            MechnumError: on another name, on edges that the model or the format does not have, on
+                numbers that are not finite, and on a place that cannot be written.
+        """
+        from mechnum.patching.circuit_files import write_circuit
+
+        return write_circuit(self, path, spec, file_format)
+
+    @classmethod
+    def load(cls, path: str | Path, spec: ModelSpec | None = None) -> Circuit:
+        """Read a circuit that `save`, EAP-IG or MIB wrote; the content tells the format.
+
+        Args:
+            spec: of the model that the circuit is for. It says which heads share keys and values,
+                which the JSON of other programs does not.
+
+        Raises:
+            MechnumError: on a file that is no circuit, or of another model than `spec`.
+        """
+        from mechnum.patching.circuit_files import read_circuit
+
+        return read_circuit(path, spec)
+
+
+def readers(receiver: Node, spec: ModelSpec) -> tuple[Node, ...]:
+    """The components that read what a receiver does: of keys and values the heads of the group."""
+    if receiver.kind not in ("k", "v") or receiver.index is None:
+        return (owner(receiver),)
+    first = receiver.index * spec.heads_per_group
+    heads = range(first, first + spec.heads_per_group)
+    return tuple(Node("head", receiver.layer, head) for head in heads)
 
 
 def owner(receiver: Node) -> Node:
