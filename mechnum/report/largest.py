@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from mechnum.report import findings, words
+from mechnum.report import findings, reading, words
 from mechnum.report.frames import ranked
 from mechnum.report.measured import edge_frame, estimands, node_frame
 from mechnum.report.summary import bare_table
@@ -45,7 +45,7 @@ def ranking(results: xr.DataTree, top: int = 10) -> Group:
             cells += [mean, interval or "none", words.q_value(row[f"{effect}_q"])]
         named = [words.number(row[p]) if p == "position" else str(row[p]) for p in places]
         table.add_row(*named, *cells)
-    attrs = results.attrs
+    attrs = reading.attributes(results)
     table.caption = (
         f"Mean change of {words.metric(attrs)} in the {words.patched_run(attrs)} run over "
         f"{words.count_range(order['n'], 'pairs')}, in {words.unit(attrs)}.\n"

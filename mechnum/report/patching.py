@@ -7,10 +7,15 @@ from collections.abc import Sequence
 import pandas as pd
 import xarray as xr
 
-from mechnum.report import findings, measured, words
+from mechnum.report import findings, measured, reading, words
 from mechnum.report.blocks import Text
 from mechnum.report.figures.nodes import NAMES
 from mechnum.report.page import Page, Section
+from mechnum.report.sections.circuit import (
+    circuit_frames,
+    circuit_section,
+    faithfulness_section,
+)
 from mechnum.report.sections.edges import edges_section
 from mechnum.report.sections.nodes import largest_words, nodes_section
 from mechnum.report.sections.prompts import tokens_section
@@ -60,6 +65,28 @@ def edges_page(results: xr.DataTree) -> Page:
     )
 
 
+def circuit_page(results: xr.DataTree) -> Page:
+    """The page of a circuit: its picture, and whether it is the model.
+
+    `results` has `/circuit` as `mechnum.patching.circuit_results` makes it and, each where
+    it was measured, `/faithfulness`, `/completeness`, `/minimality`, `/curve` and `/prompts`.
+    """
+    nodes, edges = circuit_frames(results)
+    model, task = _model_and_task(results)
+    real = int((~edges["link"]).sum())
+    sections = [
+        circuit_section(results),
+        faithfulness_section(results),
+        tokens_section(results),
+        provenance_section(results),
+    ]
+    return Page(
+        title=f"The circuit of {model} for {task}",
+        lead=f"{len(nodes):,} nodes and {real:,} edges.",
+        sections=[section for section in sections if section is not None],
+    )
+
+
 def _page(
     results: xr.DataTree,
     title: str,
@@ -82,16 +109,15 @@ def _page(
 
 def _found(results: xr.DataTree, frame: pd.DataFrame, estimands: Sequence[str]) -> Section:
     points = []
+    attrs = reading.attributes(results)
     base = measured.base_metrics(results)
     if base:
         sides = [f"{words.interval(*base[side])} in the {side} run" for side in base]
-        points.append(
-            ("Without a patch", f"{words.metric(results.attrs)} is {words.listed(sides)}.")
-        )
+        points.append(("Without a patch", f"{words.metric(attrs)} is {words.listed(sides)}."))
     for name in estimands:
         tested = frame[name].notna()
         found = len(measured.sure(frame, name))
-        count = f"{found:,} of {int(tested.sum()):,} differ from 0 at a false discovery rate of 5\N{NO-BREAK SPACE}%."
+        count = f"{found:,} of {int(tested.sum()):,} differ from 0 at {words.FDR}."
         label = f"{words.sentence(NAMES.get(name, name))} effect" if name != "effect" else "Effect"
         points.append((label, f"{largest_words(frame, name, _NAMED)} {count}"))
     note = (

@@ -25,6 +25,9 @@ _SEQUENTIAL = {
 }
 EDGE = "#7a828c"  # Outlines of points, and whiskers.
 
+# Nodes of graphs, whose labels stand inside: readable on both grounds.
+NODE, ON_NODE = "#46525f", "#ffffff"
+
 # Scales of points, readable on both grounds; the second one is cyclic.
 POINTS = ["#6a4fa3", "#3288bd", "#3fae8d", "#9fc24d", "#e6b42e"]
 PHASES = ["#c94f6d", "#cf9a10", "#3fae6d", "#2f7fbf", "#8e63c7", "#c94f6d"]

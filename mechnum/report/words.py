@@ -33,6 +33,7 @@ _PLACES = {
     "each": "one position at a time",
 }
 _FROZEN = {"attn": "attention", "mlps": "MLPs"}
+FDR = "a false discovery rate of 5\N{NO-BREAK SPACE}%"
 SURE = 0.05  # The false discovery rate below which an effect is called one.
 
 
@@ -75,12 +76,13 @@ def interval(mean: float, low: float, high: float, sign: bool = True) -> str:
         return number(mean, sign=sign)
     half = (high - low) / 2
     places = min(max(1 - math.floor(math.log10(half)), 0), 8) if half > 0 else 2
-    ends = [_fixed(value, places) for value in (low, high)]
+    ends = [fixed(value, places) for value in (low, high)]
     plus = "+" if sign and mean > 0 else ""
-    return f"{plus}{_fixed(mean, places)} [{', '.join(ends)}]"
+    return f"{plus}{fixed(mean, places)} [{', '.join(ends)}]"
 
 
-def _fixed(value: float, places: int) -> str:
+def fixed(value: float, places: int) -> str:
+    """`value` with this many decimals, and no sign where these are all 0."""
     # Adding 0 turns a rounded -0.0 into 0.0.
     return f"{round(value, places) + 0.0:,.{places}f}".replace("-", MINUS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ import plotly.graph_objects as go
 
 from mechnum.report import words
 from mechnum.report.figures.style import (
+    effect_scale,
     label_ticks,
     panel_place,
     panels,
@@ -46,6 +48,9 @@ def node_maps(
         shared_yaxes=True,
         horizontal_spacing=0.03,
     )
+    largest = float(np.nanmax(np.abs(frame[shown].to_numpy(dtype=float)), initial=0.0))
+    # Three digits of the largest; what is small beside it need not show its own.
+    places = max(2 - math.floor(math.log10(largest)), 0) if largest else 0
     hover = _hover(frame, unit)
     texts = frame.assign(hover=hover).pivot(index=row, columns=column, values="hover")
     for panel, name in enumerate(shown):
@@ -62,7 +67,7 @@ def node_maps(
         )
         if len(columns) <= _WRITTEN_COLUMNS:
             heat.update(
-                text=[[words.number(cell, 2) if np.isfinite(cell) else "" for cell in line]
+                text=[[words.fixed(cell, places) if np.isfinite(cell) else "" for cell in line]
                       for line in grid],
                 texttemplate="%{text}",
                 textfont={"size": 10},
@@ -84,12 +89,7 @@ def node_maps(
             **place,
         )
     figure.update_yaxes(title=row if row != "node" else "", row=1, col=1)
-    largest = float(np.nanmax(np.abs(frame[shown].to_numpy(dtype=float)), initial=0.0)) or 1.0
-    figure.update_layout(
-        coloraxis={"cmin": -largest, "cmax": largest, "cmid": 0,
-                   "colorbar": {"title": {"text": f"effect ({unit})"}}},
-        margin={"t": 48},
-    )  # fmt: skip
+    figure.update_layout(coloraxis=effect_scale(largest, unit), margin={"t": 48})
     return figure
 
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from jaxtyping import Bool
 
 from mechnum.report import theme, words
-from mechnum.report.figures.style import canvas, label_ticks, values
+from mechnum.report.figures.style import canvas, effect_scale, label_ticks, values
 
 _IMPOSSIBLE = theme.band(theme.EDGE, 0.3)
 _LABELS = 80  # Up to this many rows or columns carry their name.
@@ -68,8 +68,7 @@ def path_map(frame: pd.DataFrame, unit: str = "logits", largest: float | None = 
         showlegend=False,
     )
     figure.update_layout(
-        coloraxis={"cmin": -(largest or 1.0), "cmax": largest or 1.0, "cmid": 0,
-                   "colorbar": {"title": {"text": f"effect ({unit})"}}},
+        coloraxis=effect_scale(largest, unit),
         xaxis={"title": {"text": "receiver"}, "tickangle": -90, "showgrid": False,
                "zeroline": False, "range": [-0.5, len(columns) - 0.5],
                **label_ticks(receivers, _LABELS)},

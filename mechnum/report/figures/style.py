@@ -74,7 +74,15 @@ def whole_ticks(count: int, most: int = 16) -> dict[str, Any]:
 def label_ticks(labels: Sequence[str], most: int = 16) -> dict[str, Any]:
     """Axis settings that write the labels at 0, 1, ..., thinned to at most `most`."""
     step = max(1, math.ceil(len(labels) / most))
-    return {"tickvals": list(range(0, len(labels), step)), "ticktext": list(labels[::step])}
+    places = list(range(0, len(labels), step))
+    return {"tickvals": places, "ticktext": [labels[place] for place in places], "ticks": ""}
+
+
+def effect_scale(largest: float, unit: str) -> dict[str, Any]:
+    """The colour axis of effects: centred at 0, as far as `largest` on both sides."""
+    end = largest or 1.0
+    bar = {"title": {"text": unit, "side": "top"}}
+    return {"cmin": -end, "cmax": end, "cmid": 0, "colorbar": bar}
 
 
 def whiskers(frame: pd.DataFrame, value: str) -> dict[str, Any]:

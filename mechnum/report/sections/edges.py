@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
-from mechnum.report import figures, words
+from mechnum.report import figures, reading, words
 from mechnum.report.blocks import Caption, Figure, Table
 from mechnum.report.frames import ranked
 from mechnum.report.intervals import INTERVAL_WORDS
@@ -24,7 +24,7 @@ def edges_section(results: xr.DataTree, frame: pd.DataFrame) -> Section:
 
 
 def _figure(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
-    unit = words.unit(results.attrs)
+    unit = words.unit(reading.attributes(results))
     shown, cut = _largest_part(frame)
     largest = float(shown["effect"].abs().max())
     impossible = int(frame["effect"].isna().sum())
@@ -51,7 +51,7 @@ def _figure(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
         switch="Position",
         caption=Caption(
             text=text,
-            estimand=words.sentence(words.path_estimand(results.attrs)),
+            estimand=words.sentence(words.path_estimand(reading.attributes(results))),
             n=words.count_range(frame["n"][frame["effect"].notna()], "pairs"),
             interval=INTERVAL_WORDS,
             null="0: what the sender writes does not matter to this receiver, or does not differ "
@@ -90,7 +90,7 @@ def _table(results: xr.DataTree, frame: pd.DataFrame) -> Table:
         frame=order,
         caption=Caption(
             text="Possible edges in falling order of the absolute mean effect, in "
-            f"{words.unit(results.attrs)}; low and high are the ends of the interval.",
+            f"{words.unit(reading.attributes(results))}; low and high end the interval.",
             n=words.count_range(order["n"], "pairs"),
             interval=INTERVAL_WORDS,
             null=q_words(len(order)),

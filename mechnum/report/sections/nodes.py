@@ -25,7 +25,7 @@ def nodes_section(results: xr.DataTree, frame: pd.DataFrame) -> Section:
 
 
 def _figure(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
-    unit = words.unit(results.attrs)
+    unit = words.unit(reading.attributes(results))
     by = estimands(frame)[0]
     cut = ""
     part = next((name for name in _PARTS if name in frame), None)
@@ -69,7 +69,7 @@ def _figure(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
         views={"effects": drawn},
         caption=Caption(
             text=text,
-            estimand=words.sentence(words.effect_estimand(results.attrs, "the node")),
+            estimand=words.sentence(words.effect_estimand(reading.attributes(results), "the node")),
             n=words.count_range(frame["n"], "pairs"),
             interval=INTERVAL_WORDS,
             null="0: the value does not matter, or does not differ between the two prompts",
@@ -90,7 +90,7 @@ def _table(results: xr.DataTree, frame: pd.DataFrame) -> Table:
         frame=order.drop(columns=[name for name in ("layer", *_PARTS, "neuron") if name in order]),
         caption=Caption(
             text=f"In falling order of the absolute mean {NAMES.get(by, by)} effect, in "
-            f"{words.unit(results.attrs)}; low and high are the ends of the interval.",
+            f"{words.unit(reading.attributes(results))}; low and high end the interval.",
             n=words.count_range(order["n"], "pairs"),
             interval=INTERVAL_WORDS,
             null=q_words(len(order)),
@@ -103,8 +103,8 @@ def q_words(count: int) -> str:
     """What the q-values say, for tables and summaries."""
     return (
         "0. q: sign-flip test of the mean over pairs, Benjamini-Hochberg over all "
-        f"{count:,} values of an effect; of those with q below 0.05, at most 5\N{NO-BREAK SPACE}% are "
-        "expected to be chance"
+        f"{count:,} values of an effect; those with q below {words.SURE} differ from 0 at "
+        f"{words.FDR}"
     )
 
 
