@@ -78,8 +78,11 @@ def patch(
         loaded = load_model(model, device, dtype)
         from mechnum.patching import effects
         from mechnum.patching.results import results
+        from mechnum.patching.selection import select
         from mechnum.report import ranking, save
 
+        # Refused before all prompts are run, which can take minutes.
+        select(nodes, loaded.spec)
         chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
         drawn, said = drawn_pairs(chosen, loaded, pairs, vary, seed, wrong_too)
         measured = effects(

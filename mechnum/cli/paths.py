@@ -103,9 +103,13 @@ def paths(
     with bars(quiet):
         loaded = load_model(model, device, dtype)
         from mechnum.patching import path_effects
+        from mechnum.patching.path_targets import receivers_named, senders_named
         from mechnum.patching.results import results
         from mechnum.report import ranking, save
 
+        # Refused before all prompts are run, which can take minutes.
+        senders_named(senders, loaded.spec)
+        receivers_named(receivers, loaded.spec)
         chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
         drawn, said = drawn_pairs(chosen, loaded, pairs, vary, seed, wrong_too)
         measured = path_effects(

@@ -11,22 +11,15 @@ from mechnum.cli import main, trace
 from mechnum.cli.app import app
 from mechnum.errors import MechnumError
 
+from .running import runner
+
 COMMANDS = ("trace", "patch", "paths", "verify", "numbers", "models", "fetch", "train")
 HEAVY = ("torch", "transformer_lens", "transformers", "numpy", "xarray", "plotly", "rich")
 
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Runs `mechnum` with the arguments; gives exit code, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["mechnum", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return run
+    return runner(monkeypatch, capsys)
 
 
 @pytest.fixture
