@@ -63,3 +63,50 @@ def test_estimand_names_metric_direction_and_norm():
     assert "log-probability of y in the clean run" in text
     assert "that of the corrupt run" in text
     assert "scale frozen" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({}, "that of the clean run"),
+        ({"direction": "noise"}, "that of the corrupt run"),
+        ({"values": "zero"}, "zero"),
+        ({"values": "mean", "mean_over": "token"}, "its mean over the corrupt prompts of all pairs "
+         "(one mean over all tokens)"),
+        ({"values": "resample", "direction": "noise"}, "that of another pair's clean prompt"),
+    ],
+)  # fmt: skip
+def test_what_values_are_replaced_by(values, text):
+    assert words.replacement(values) == text
+
+
+@pytest.mark.parametrize(
+    ("position", "text"),
+    [("end", "the last position"), ("all", "every position"), ("each", "one position at a time"),
+     ("a", "position a"), ("-2", "position −2")],
+)  # fmt: skip
+def test_where_values_are_replaced(position, text):
+    assert words.place({"position": position}) == text
+
+
+def test_path_estimand_names_variant_norm_and_what_is_kept():
+    edge = words.path_estimand({"variant": "edge", "norm": "frozen", "position": "all"})
+    assert "only the receiver reads the difference" in edge
+    assert "keeps its scale" in edge
+    path = words.path_estimand({"variant": "path", "frozen": "attn,mlps", "norm": "exact"})
+    assert "attention and MLPs kept as in the corrupt run" in path
+    assert "is recomputed" in path
+    assert "kept" not in words.path_estimand({"variant": "path", "frozen": ""})
+
+
+@pytest.mark.parametrize(
+    ("q", "text"), [(0.0004, "< 0.001"), (0.0123, "0.012"), (1.0, "1.000"),
+                    (float("nan"), "not available")],
+)  # fmt: skip
+def test_q_value(q, text):
+    assert words.q_value(q) == text
+
+
+def test_fixed_decimals_have_no_negative_zero():
+    assert words.fixed(-1.9e-7, 1) == "0.0"
+    assert words.fixed(-1234.56, 1) == "−1,234.6"

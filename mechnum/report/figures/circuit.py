@@ -33,10 +33,8 @@ def circuit_picture(
     where = layout(nodes)
     figure = canvas(max(140 + 108 * len(where.layers), 320))
     drawn = pd.concat([strongest(edges[~edges["link"]], most), edges[edges["link"]]])
-    largest = float(drawn["effect"].abs().max()) if len(drawn) else np.nan
     # The strongest last, so that they lie on top.
-    for row in drawn.iloc[::-1].to_dict("records"):
-        _edge(figure, row, where, largest, unit)
+    _edges(figure, drawn.iloc[::-1], where, unit)
     _legend(figure, drawn)
     _nodes(figure, nodes, edges, where, unit)
     columns, layers = where.columns, where.layers
@@ -59,34 +57,59 @@ def strongest(edges: pd.DataFrame, most: int = MOST_EDGES) -> pd.DataFrame:
     return edges.loc[order.index[:most]]
 
 
-def _edge(figure: go.Figure, row: dict, where: CircuitLayout, largest: float, unit: str) -> None:
-    x, y = where.curve(row["sender"], row["reader"], row["receiver"])
-    known = not np.isnan(row["effect"])
-    look = {"color": theme.EDGE, "width": _THINNEST, "dash": "dot"}
-    opacity, text = 0.75, _unmeasured(row["link"])
-    if known:
-        share = abs(row["effect"]) / largest if largest else 0.0
-        look = _sign_look(row["effect"] > 0) | {"width": _THINNEST + (_WIDEST - _THINNEST) * share}
-        # Many weak edges must not hide the strong ones.
-        opacity = 0.4 + 0.45 * share
-        text = f"{words.interval(row['effect'], row['low'], row['high'])} {unit}"
+def _edges(figure: go.Figure, drawn: pd.DataFrame, where: CircuitLayout, unit: str) -> None:
+    largest = float(drawn["effect"].abs().max())
+    x_hover: list[float] = []
+    y_hover: list[float] = []
+    hover: list[str] = []
+    for row in drawn.to_dict("records"):
+        x, y = where.curve(row["sender"], row["reader"], row["receiver"])
+        look, opacity = _edge_look(row["effect"], largest)
+        figure.add_scatter(
+            x=values(x),
+            y=values(y),
+            mode="lines",
+            line=look,
+            opacity=opacity,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+        # Away from the ends, where the pointer means the node.
+        inner = slice(len(x) // 5, -(len(x) // 5), 2)
+        x_hover += values(x[inner])
+        y_hover += values(y[inner])
+        hover += [_edge_words(row, unit)] * len(x[inner])
     figure.add_scatter(
-        x=values(x),
-        y=values(y),
-        mode="lines",
-        line=look,
-        opacity=opacity,
-        hovertext=f"<b>{row['sender']} → {row['receiver']}</b><br>{text}",
+        x=x_hover,
+        y=y_hover,
+        mode="markers",
+        marker={"size": 9, "opacity": 0},
+        hovertext=hover,
         hoverinfo="text",
+        name="edges",
         showlegend=False,
     )
 
 
-def _unmeasured(link: bool) -> str:
-    return "reads these keys and values" if link else "no effect was measured"
+def _edge_look(effect: float, largest: float) -> tuple[dict[str, object], float]:
+    """Line and opacity; many weak edges must not hide the strong ones."""
+    if np.isnan(effect):
+        return {"color": theme.EDGE, "width": _THINNEST, "dash": "dot"}, 0.75
+    share = abs(effect) / largest if largest else 0.0
+    width = _THINNEST + (_WIDEST - _THINNEST) * share
+    return _sign_look(effect > 0) | {"width": width}, 0.4 + 0.45 * share
 
 
-def _sign_look(positive: bool) -> dict[str, str]:
+def _edge_words(row: dict, unit: str) -> str:
+    name = f"<b>{row['sender']} → {row['receiver']}</b>"
+    if row["link"]:
+        return f"{name}<br>reads these keys and values"
+    if np.isnan(row["effect"]):
+        return f"{name}<br>no effect was measured"
+    return f"{name}<br>{words.interval(row['effect'], row['low'], row['high'])} {unit}"
+
+
+def _sign_look(positive: bool) -> dict[str, object]:
     # As in the maps: blue is negative. Not colour alone: negative edges are dashed as well.
     if positive:
         return {"color": theme.SERIES[1], "dash": "solid"}
