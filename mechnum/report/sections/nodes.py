@@ -60,10 +60,11 @@ def _figure(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
         frame = shown
         text = "Mean effect of each node; whiskers are intervals."
         columns = 12
-    text += " The panels share one scale."
+    n_panels = len([name for name in figures.SHOWN if name in frame])
+    if n_panels > 1:
+        text += " The panels share one scale."
     if cut:
         text += f" {cut}"
-    n_panels = len([name for name in figures.SHOWN if name in frame])
     return Figure(
         title="Total, direct and indirect effect" if n_panels > 1 else "Effect",
         views={"effects": drawn},
