@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from mechnum.models.spec import ModelSpec
-from mechnum.patching.circuit import Circuit, owner
+from mechnum.patching.circuit import Circuit, owner, readers
 from mechnum.patching.edges import Edge
 from mechnum.patching.nodes import Node
 
@@ -47,17 +47,13 @@ def circuit_results(circuit: Circuit, spec: ModelSpec) -> xr.Dataset:
 
 
 def _reader(receiver: Node, spec: ModelSpec) -> Node:
-    reader = owner(receiver)
-    if reader.kind == "kv" and spec.n_kv_heads == spec.n_heads:
-        return Node("head", reader.layer, reader.index)
-    return reader
+    reading = readers(receiver, spec)
+    return reading[0] if len(reading) == 1 else owner(receiver)
 
 
 def _serves(group: Node, head: Node, spec: ModelSpec) -> bool:
     """Whether the head reads the keys and values of the group."""
-    if group.kind != "kv" or head.kind != "head" or head.index is None:
-        return False
-    return group.layer == head.layer and head.index * spec.n_kv_heads // spec.n_heads == group.index
+    return group.kind == "kv" and head in readers(Node("k", group.layer, group.index), spec)
 
 
 def _score(circuit: Circuit, edge: Edge) -> tuple[float, float, float]:

@@ -17,6 +17,7 @@ _WHERE = {
     "Table": "blocks",
     "Text": "blocks",
     "Tokens": "blocks",
+    "circuit_summary": "largest",
     "edge_frame": "measured",
     "effect_frame": "frames",
     "mean_interval": "intervals",

@@ -1,4 +1,4 @@
-"""The largest effects of a measurement on the terminal."""
+"""The largest effects of a measurement, and a circuit, on the terminal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from mechnum.report import findings, reading, words
+from mechnum.report.figures.circuit import strongest
 from mechnum.report.frames import ranked
 from mechnum.report.measured import edge_frame, estimands, node_frame
+from mechnum.report.sections.circuit import circuit_frames, quality_rows
 from mechnum.report.summary import bare_table
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.text import Text
 
 
 def ranking(results: xr.DataTree, top: int = 10) -> Group:
@@ -22,7 +25,6 @@ def ranking(results: xr.DataTree, top: int = 10) -> Group:
     direct one where that alone was measured.
     """
     from rich.console import Group
-    from rich.text import Text
 
     edges = "edges" in results.children
     frame = edge_frame(results) if edges else node_frame(results)
@@ -52,6 +54,40 @@ def ranking(results: xr.DataTree, top: int = 10) -> Group:
         f"The {min(top, len(order)):,} largest of {len(order):,}; q: sign-flip test, "
         "Benjamini-Hochberg over all of them."
     )
-    head = " · ".join(str(attrs[key]) for key in ("model", "task") if key in attrs)
+    return Group(*_head(results), table)
+
+
+def circuit_summary(results: xr.DataTree, top: int = 10) -> Group:
+    """How faithful a circuit is, and its `top` edges by the absolute effect."""
+    from rich.console import Group
+
+    quality = bare_table()
+    quality.show_header = False
+    for name, value in quality_rows(results):
+        quality.add_row(name, value)
+    edges = circuit_frames(results)[1]
+    order = strongest(edges[~edges["link"]], len(edges))
+    table = bare_table()
+    for name in ("sender", "receiver"):
+        table.add_column(name, no_wrap=True)
+    for name in ("effect", "95 % interval"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in order.head(top).to_dict("records"):
+        text = words.interval(row["effect"], row["low"], row["high"])
+        mean, _, interval = text.partition(" ")
+        table.add_row(row["sender"], row["receiver"], mean, interval or "none")
+    attrs = reading.attributes(results)
+    table.caption = (
+        f"Mean change of {words.metric(attrs)} in the {words.patched_run(attrs)} run, in "
+        f"{words.unit(attrs)}.\nThe {min(top, len(order)):,} largest of {len(order):,} edges."
+    )
+    return Group(*_head(results), quality, table)
+
+
+def _head(results: xr.DataTree) -> list[Text]:
+    """Model, task and accuracy."""
+    from rich.text import Text
+
+    title = " · ".join(str(results.attrs[key]) for key in ("model", "task") if key in results.attrs)
     accuracy = findings.accuracy_sentence(results)
-    return Group(Text(head, style="bold"), *([Text(accuracy)] if accuracy else []), table)
+    return [Text(title, style="bold"), *([Text(accuracy)] if accuracy else [])]

@@ -54,7 +54,7 @@ def circuit_section(results: xr.DataTree) -> Section | None:
         views={"circuit": figures.circuit_picture(nodes, edges, unit)},
         caption=Caption(
             text=text,
-            estimand=str(attrs.get("edge_estimand", "")),
+            estimand=words.sentence(words.path_estimand(attrs)) if "variant" in attrs else "",
             n=f"{attrs['n_pairs']} pairs" if "n_pairs" in attrs else "",
             interval=INTERVAL_WORDS if edges["low"].notna().any() else "",
         ),

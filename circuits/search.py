@@ -1,0 +1,140 @@
+"""A circuit for any task: found on one half of the pairs, and tested on the other."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+from mechnum.errors import MechnumError
+from mechnum.models import Model
+from mechnum.patching import (
+    Circuit,
+    completeness,
+    faithfulness,
+    faithfulness_curve,
+    minimality,
+    path_effects,
+    summarise,
+)
+from mechnum.patching.attribution import attribute
+from mechnum.patching.batches import Direction
+from mechnum.patching.circuit_results import circuit_results
+from mechnum.patching.edges import Edge
+from mechnum.patching.graph import graph_of
+from mechnum.patching.metrics import MetricName
+from mechnum.patching.results import results
+from mechnum.tasks import Pairs
+
+SearchMethod = Literal["eap", "eap-ig", "exact"]
+
+
+def find_circuit(
+    model: Model,
+    pairs: Pairs,
+    n_edges: int = 50,
+    method: SearchMethod = "eap-ig",
+    metric: MetricName = "logit_diff",
+    direction: Direction = "denoise",
+    seed: int = 0,
+    **said: str | int | float,
+) -> tuple[Circuit, xr.DataTree]:
+    """The edges of the largest absolute score, and how much of the model they are.
+
+    Edges are scored on one half of the pairs. On the other half their exact effects are measured,
+    and the circuit's faithfulness, completeness, minimality and curve over sizes, so that an edge
+    that is large by chance gains nothing.
+
+    Args:
+        n_edges: size of the circuit.
+        method: scores are estimates by `mechnum.attribute` ("eap", "eap-ig"), or "exact" effects
+            by `mechnum.path_effects`, which take a suffix run for each edge.
+        said: further attributes of the results, such as the command.
+
+    Returns:
+        The circuit, whose scores are the exact effects with their intervals, and the tree that
+        `mechnum.report` draws: `/circuit`, `/faithfulness`, `/completeness`, `/minimality`,
+        `/curve`, `/prompts`, and `/effects`, the exact effects of each pair over edge.
+
+    Raises:
+        MechnumError: on sizes that no circuit of the model has, and where there are too few pairs
+            for two halves.
+    """
+    n_all = graph_of(model.spec, ()).n_edges
+    if not 1 <= n_edges <= n_all:
+        raise MechnumError(f"a circuit of {n_edges} edges is none: give 1 to {n_all}")
+    chosen_on, tested_on = pairs.split(seed=seed)
+    if method == "exact":
+        found = path_effects(
+            model, chosen_on, "components", "components", metric=metric, direction=direction
+        )["effect"]
+    else:
+        found = attribute(model, chosen_on, method, metric=metric, direction=direction)["estimate"]
+    scores = found.mean("pair")
+    chosen = Circuit.from_scores(scores, n=n_edges)
+    effects, attrs = _exact(model, tested_on, chosen, metric, direction, seed)
+    statistics = summarise(effects["effect"], seed=seed)
+    names = [Edge.parse(str(name)) for name in effects["edge"].values]
+    ends = np.stack([statistics["low"].values, statistics["high"].values], axis=1).tolist()
+    circuit = Circuit(
+        chosen.edges,
+        dict(zip(names, statistics["mean"].values.tolist(), strict=True)),
+        {edge: (low, high) for edge, (low, high) in zip(names, ends, strict=True)},
+        {"model": model.name, "task": pairs.task, "metric": metric, "found_by": method},
+    )
+    # The prompts and attributes are those of the pairs that were tested on.
+    tree = results(
+        model,
+        tested_on,
+        effects.assign_attrs(attrs),
+        seed,
+        found_by=method,
+        n_pairs_found_on=len(chosen_on),
+        n_edges=n_edges,
+        n_edges_of_the_model=n_all,
+        **said,
+    )
+    tests = {
+        "/faithfulness": faithfulness(model, tested_on, circuit, metric, seed=seed),
+        "/completeness": completeness(model, tested_on, circuit, metric, seed=seed),
+        "/minimality": minimality(model, tested_on, circuit, metric, seed=seed),
+        "/curve": faithfulness_curve(model, tested_on, scores, metric=metric, seed=seed),
+    }
+    return circuit, xr.DataTree.from_dict(
+        {
+            "/": xr.Dataset(attrs=tree.attrs),
+            "/circuit": circuit_results(circuit, model.spec),
+            "/effects": effects,
+            "/prompts": tree["prompts"].to_dataset(),
+            **{path: measured.drop_attrs(deep=False) for path, measured in tests.items()},
+        }
+    )
+
+
+def _exact(
+    model: Model,
+    pairs: Pairs,
+    circuit: Circuit,
+    metric: MetricName,
+    direction: Direction,
+    seed: int,
+) -> tuple[xr.Dataset, dict[str, str | int | float]]:
+    """The exact effect of each edge, and the attributes of its measurement.
+
+    Each input of a component alone, since other inputs read of other senders.
+    """
+    parts: list[xr.DataArray] = []
+    attrs: dict[str, str | int | float] = {}
+    for receiver in sorted({edge.receiver for edge in circuit.edges}, key=str):
+        senders = sorted(
+            (edge.sender for edge in circuit.edges if edge.receiver == receiver), key=str
+        )
+        measured = path_effects(
+            model, pairs, senders, [receiver], metric=metric, direction=direction, seed=seed
+        )
+        attrs = {str(name): value for name, value in measured.attrs.items()}
+        own = measured["effect"].isel(receiver=0, drop=True)
+        names = [f"{sender} -> {receiver}" for sender in own["sender"].values]
+        parts.append(own.rename(sender="edge").assign_coords(edge=names))
+    return xr.Dataset({"effect": xr.concat(parts, "edge")}), attrs
