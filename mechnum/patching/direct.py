@@ -34,7 +34,9 @@ def direct_effect(
     last = last.to(difference.dtype)
     scale = decoder.final_scale(last) if norm == "frozen" else None
     patched = metric(decoder.final_norm(last + difference, scale))
-    return patched - metric(decoder.final_norm(last, scale))
+    effect = patched - metric(decoder.final_norm(last, scale))
+    # Rows and the base run are computed in different shapes, and so rounded differently.
+    return effect.masked_fill((difference == 0).all(-1), 0.0)
 
 
 def direct_effects(

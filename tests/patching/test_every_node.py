@@ -137,6 +137,17 @@ def test_patching_all_of_the_last_residual_gives_the_other_prompts_metric(archit
             assert (here[name] == 0).all(), (table, name)
 
 
+@pytest.mark.parametrize("architecture", ["gptj", "llama grouped"])
+def test_what_writes_nothing_at_the_end_has_no_direct_effect_at_all(architecture):
+    """In float32, where rows and base run are rounded differently."""
+    model = mn.wrap(fixtures.ARCHITECTURES[architecture]())
+    for table in ("heads", "attn", "mlps", "neurons"):
+        found = effects(model, given_pairs(), table, 1)
+        assert (found["direct"] == 0).all()
+        assert (found["direct_frozen"] == 0).all()
+        assert (found["total"] != 0).any()
+
+
 SETS = ["head 0.1 + head 2.3", "mlp 0 + mlp 2", "attn 1 + head 1.2 + neuron 2.7", "kv 1.g0 + q 2.1",
         "resid_pre 1 + head 2.0", "pattern 0.3 + v 0.g1 + embed"]  # fmt: skip
 
