@@ -22,7 +22,8 @@ import torch
 
 import mechnum as mn
 from mechnum.patching.direct import direct_effects
-from mechnum.patching.local import local_difference
+from mechnum.patching.intervention import Intervention
+from mechnum.patching.local import local_difference, states_to_keep
 from mechnum.patching.measure import Scorer
 from mechnum.patching.paths import path_effects
 from mechnum.patching.sources import source, source_batches
@@ -222,9 +223,8 @@ def neurons(model: Any, pairs: Any, hooked: Hooked, sample: int) -> None:
 
 def closed_form(model: Any, pairs: Any) -> float:
     """Time of the direct effects of all neurons, once both prompts of the pairs were run."""
-    prepared = source(
-        model, pairs, "end", "denoise", "other", "position", {"mlp_hidden"}, {"mlp_hidden"}, seed=0
-    )
+    plain = Intervention("end", "logit_diff", "denoise", "other", "position", seed=0)
+    prepared = source(model, pairs, plain, *states_to_keep(["neuron"]))
     (batch,) = source_batches(model, pairs, prepared)
     place, _ = prepared.place(batch)
     scorer = Scorer.of(place, batch, "logit_diff")

@@ -23,7 +23,9 @@ from mechnum.patching.batches import Direction
 from mechnum.patching.circuit_results import circuit_results
 from mechnum.patching.edges import Edge
 from mechnum.patching.graph import graph_of
+from mechnum.patching.intervention import Intervention
 from mechnum.patching.metrics import MetricName
+from mechnum.patching.paths import edge_effects
 from mechnum.patching.results import results
 from mechnum.tasks import Pairs
 
@@ -73,7 +75,8 @@ def find_circuit(
         found = attribute(model, chosen_on, method, metric=metric, direction=direction)["estimate"]
     scores = found.mean("pair")
     chosen = Circuit.from_scores(scores, n=n_edges)
-    effects, attrs = _exact(model, tested_on, chosen, metric, direction, seed)
+    intervention = Intervention("all", metric, direction, "other", "position", seed)
+    effects = edge_effects(model, tested_on, sorted(chosen.edges), intervention)
     statistics = summarise(effects["effect"], seed=seed)
     names = [Edge.parse(str(name)) for name in effects["edge"].values]
     ends = np.stack([statistics["low"].values, statistics["high"].values], axis=1).tolist()
@@ -87,7 +90,7 @@ def find_circuit(
     tree = results(
         model,
         tested_on,
-        effects.assign_attrs(attrs),
+        effects,
         seed,
         found_by=method,
         n_pairs_found_on=len(chosen_on),
@@ -105,36 +108,8 @@ def find_circuit(
         {
             "/": xr.Dataset(attrs=tree.attrs),
             "/circuit": circuit_results(circuit, model.spec),
-            "/effects": effects,
+            "/effects": effects.drop_attrs(deep=False),
             "/prompts": tree["prompts"].to_dataset(),
             **{path: measured.drop_attrs(deep=False) for path, measured in tests.items()},
         }
     )
-
-
-def _exact(
-    model: Model,
-    pairs: Pairs,
-    circuit: Circuit,
-    metric: MetricName,
-    direction: Direction,
-    seed: int,
-) -> tuple[xr.Dataset, dict[str, str | int | float]]:
-    """The exact effect of each edge, and the attributes of its measurement.
-
-    Each input of a component alone, since other inputs read of other senders.
-    """
-    parts: list[xr.DataArray] = []
-    attrs: dict[str, str | int | float] = {}
-    for receiver in sorted({edge.receiver for edge in circuit.edges}, key=str):
-        senders = sorted(
-            (edge.sender for edge in circuit.edges if edge.receiver == receiver), key=str
-        )
-        measured = path_effects(
-            model, pairs, senders, [receiver], metric=metric, direction=direction, seed=seed
-        )
-        attrs = {str(name): value for name, value in measured.attrs.items()}
-        own = measured["effect"].isel(receiver=0, drop=True)
-        names = [f"{sender} -> {receiver}" for sender in own["sender"].values]
-        parts.append(own.rename(sender="edge").assign_coords(edge=names))
-    return xr.Dataset({"effect": xr.concat(parts, "edge")}), attrs

@@ -128,8 +128,6 @@ def paths(
             seed=seed,
         )
         said |= {"senders": senders, "receivers": receivers, "command": command_line()}
-        if values == "mean":
-            said["mean_over"] = mean_over
         found = results(loaded, drawn, measured, seed, **said)
         page, data = save(found, out)
     to_stdout(ranking(found, top))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
@@ -11,19 +10,19 @@ import xarray as xr
 
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
-from mechnum.patching.batches import Direction, check_direction
-from mechnum.patching.confirm import Patching, confirmed, exact_edges, exact_nodes
+from mechnum.patching.batches import Direction
+from mechnum.patching.confirm import confirmed, exact_edges, exact_nodes
 from mechnum.patching.courses import course_bytes
 from mechnum.patching.edge_attribution import EdgeAttribution
 from mechnum.patching.edges import named, possible
-from mechnum.patching.local import base_states, replaced_states
+from mechnum.patching.intervention import Intervention
+from mechnum.patching.local import states_to_keep
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.node_attribution import NodeAttribution
 from mechnum.patching.nodes import Node, Target, label
 from mechnum.patching.path_targets import receivers_named, senders_named
 from mechnum.patching.paths import path_source
-from mechnum.patching.provenance import attributes
 from mechnum.patching.selection import select
 from mechnum.patching.sender_products import written_bytes
 from mechnum.patching.sources import Source, source
@@ -88,7 +87,6 @@ def attribute(
     """
     of_nodes = method == "gradient" or (method == "eap-ig" and nodes is not None)
     _check(method, nodes, senders, receivers, of_nodes)
-    check_direction(direction)
     steps = ig_steps if method == "eap-ig" else None
     if steps is not None:
         _check_ig(steps, values)
@@ -101,57 +99,37 @@ def attribute(
         )
     if position is None:
         position = "end" if of_nodes else "all"
-    patching = Patching(position, metric, direction, values, mean_over, seed)
-    said = attributes(model, pairs, metric)
+    intervention = Intervention(position, metric, direction, values, mean_over, seed)
+    said = intervention.said(model, pairs)
     pairs.check_fits(model)
     if of_nodes:
-        found = _of_nodes(
-            model, pairs, "heads" if nodes is None else nodes, patching, steps, confirm
-        )
+        nodes = "heads" if nodes is None else nodes
+        found = _of_nodes(model, pairs, nodes, intervention, steps, confirm)
     else:
-        found = _of_edges(model, pairs, senders, receivers, patching, steps, confirm)
+        found = _of_edges(model, pairs, senders, receivers, intervention, steps, confirm)
     points = {} if steps is None else {"ig_steps": steps, "ig_points": _points(steps)}
-    return found.assign_attrs(
-        said,
-        estimate=method,
-        position=str(position),
-        direction=direction,
-        values=values,
-        **points,
-        **({"mean_over": mean_over} if values == "mean" else {}),
-        **({"resample_seed": seed} if values == "resample" else {}),
-    )
+    return found.assign_attrs(said, estimate=method, **points)
 
 
 def _of_nodes(
     model: Model,
     pairs: Pairs,
     nodes: Nodes,
-    patching: Patching,
+    intervention: Intervention,
     ig_steps: int | None,
     confirm: int,
 ) -> xr.Dataset:
     selection = select(nodes, model.spec)
     _refuse_sets([*selection.sets.values()])
-    given = source(
-        model,
-        pairs,
-        patching.position,
-        patching.direction,
-        patching.values,
-        patching.mean_over,
-        {name for kind in selection.kinds for name in base_states(kind)},
-        {name for kind in selection.kinds for name in replaced_states(kind)},
-        patching.seed,
-        _gradient_bytes(model, pairs),
-    )
+    held = _gradient_bytes(model, pairs)
+    given = source(model, pairs, intervention, *states_to_keep(selection.kinds), held)
     dims = {dim: selection.coords[dim] for dim in selection.dims}
     estimates = NodeAttribution(selection, ig_steps)
-    found = _measured(model, pairs, given, patching, estimates, dims)
+    found = _measured(model, pairs, given, estimates, dims)
     found = found.assign_attrs(of="total effect", nodes=selection.said)
     if not confirm:
         return found
-    return confirmed(found, confirm, exact_nodes(model, pairs, selection, patching))
+    return confirmed(found, confirm, exact_nodes(model, pairs, selection, intervention))
 
 
 def _of_edges(
@@ -159,7 +137,7 @@ def _of_edges(
     pairs: Pairs,
     senders: Nodes,
     receivers: Nodes,
-    patching: Patching,
+    intervention: Intervention,
     ig_steps: int | None,
     confirm: int,
 ) -> xr.Dataset:
@@ -170,51 +148,28 @@ def _of_edges(
         raise MechnumError(
             f"{columns[-1]} reads before any of the senders writes: choose later receivers"
         )
-    given = path_source(
-        model,
-        pairs,
-        rows,
-        columns,
-        patching.position,
-        patching.direction,
-        patching.values,
-        patching.mean_over,
-        patching.seed,
-    )
     estimates = EdgeAttribution(rows, columns, wanted, ig_steps, model.spec)
     held = written_bytes(estimates.senders, model.spec, _length(pairs))
-    given = replace(given, pair_bytes=held + _gradient_bytes(model, pairs))
+    held += _gradient_bytes(model, pairs)
+    given = path_source(model, pairs, rows, columns, intervention, held)
     dims = {"sender": named(rows), "receiver": named(columns)}
-    found = _measured(model, pairs, given, patching, estimates, dims)
-    # A sweep's earlier positions are zero for every edge that exists.
-    exists = xr.DataArray(wanted, dims=("sender", "receiver"))
-    found["estimate"] = found["estimate"].where(exists)
+    found = _measured(model, pairs, given, estimates, dims)
     found = found.assign_attrs(of="edge effect", variant="edge", norm="exact")
     if not confirm:
         return found
-    return confirmed(found, confirm, exact_edges(model, pairs, rows, columns, patching))
+    return confirmed(found, confirm, exact_edges(model, pairs, rows, columns, intervention))
 
 
 def _measured(
     model: Model,
     pairs: Pairs,
     given: Source,
-    patching: Patching,
     estimates: NodeAttribution | EdgeAttribution,
     dims: Mapping[str, Sequence[int] | Sequence[str]],
 ) -> xr.Dataset:
     # Within the caller's inference mode no gradient could be taken.
     with torch.inference_mode(False):
-        return measure(
-            model,
-            pairs,
-            given,
-            patching.metric,
-            estimates.at,
-            dims,
-            "attribution",
-            estimates.each,
-        )
+        return measure(model, pairs, given, estimates.at, dims, "attribution", estimates.each)
 
 
 def _gradient_bytes(model: Model, pairs: Pairs) -> int:

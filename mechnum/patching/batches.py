@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from jaxtyping import Int
@@ -43,16 +43,6 @@ class Batch:
     def length(self) -> int:
         """Tokens of a prompt."""
         return self.base.shape[1]
-
-
-def check_direction(direction: str) -> None:
-    """Refuses other directions.
-
-    Raises:
-        MechnumError: on another direction.
-    """
-    if direction not in get_args(Direction):
-        raise MechnumError(f"unknown direction {direction!r}: use 'denoise' or 'noise'")
 
 
 def is_everywhere(position: str | int) -> bool:

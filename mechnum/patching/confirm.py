@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 
 import numpy as np
 import xarray as xr
@@ -12,29 +12,13 @@ from scipy.stats import spearmanr
 
 from mechnum.models.model import Model
 from mechnum.models.spec import ModelSpec
-from mechnum.patching.batches import Direction
+from mechnum.patching.edges import Edge
 from mechnum.patching.effects import effects
-from mechnum.patching.measure import measure
-from mechnum.patching.metrics import MetricName
+from mechnum.patching.intervention import Intervention
 from mechnum.patching.nodes import Node, layer_nodes
-from mechnum.patching.path_matrix import ALL_FROZEN, PathMatrix
-from mechnum.patching.paths import path_source
+from mechnum.patching.paths import edge_effects
 from mechnum.patching.selection import Selection
-from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs
-
-
-@dataclass(frozen=True)
-class Patching:
-    """What is put where, and how it is scored; as the arguments of `mechnum.effects`."""
-
-    position: str | int
-    metric: MetricName
-    direction: Direction
-    values: ValueName
-    mean_over: MeanOver
-    seed: int
-
 
 # Exact values of some cells of a table, of all pairs and positions.
 Exact = Callable[[Bool[np.ndarray, "..."]], np.ndarray]
@@ -72,25 +56,18 @@ def confirmed(found: xr.Dataset, k: int, exact: Exact) -> xr.Dataset:
     return found.assign_attrs(agreement)
 
 
-def exact_nodes(model: Model, pairs: Pairs, selection: Selection, patching: Patching) -> Exact:
+def exact_nodes(
+    model: Model, pairs: Pairs, selection: Selection, intervention: Intervention
+) -> Exact:
     """Total effects of the nodes of a table."""
     nodes = _nodes_by_column(selection, model.spec)
 
     def exact(wanted: Bool[np.ndarray, "..."]) -> np.ndarray:
         cells = wanted.reshape(-1, len(nodes))
         columns = np.flatnonzero(cells.any(0))
-        total = effects(
-            model,
-            pairs,
-            [nodes[column] for column in columns],
-            patching.position,
-            patching.metric,
-            patching.direction,
-            patching.values,
-            ("total",),
-            patching.mean_over,
-            patching.seed,
-        )["total"].values
+        chosen = [nodes[column] for column in columns]
+        total = effects(model, pairs, chosen, estimands=("total",), **asdict(intervention))
+        total = total["total"].values
         values = np.full((*total.shape[:-1], len(nodes)), np.nan)
         values[..., columns] = total
         return values.reshape(len(pairs), *wanted.shape)
@@ -103,34 +80,17 @@ def exact_edges(
     pairs: Pairs,
     senders: list[Node],
     receivers: list[Node],
-    patching: Patching,
+    intervention: Intervention,
 ) -> Exact:
     """Path effects of the variant "edge"; no others are computed than those that are wanted."""
 
     def exact(wanted: Bool[np.ndarray, "..."]) -> np.ndarray:
         matrix = np.any(wanted.reshape(-1, len(senders), len(receivers)), axis=0)
-        rows, columns = (np.flatnonzero(np.any(matrix, axis=axis)) for axis in (1, 0))
-        own_senders = [senders[row] for row in rows]
-        own_receivers = [receivers[column] for column in columns]
-        given = path_source(
-            model,
-            pairs,
-            own_senders,
-            own_receivers,
-            patching.position,
-            patching.direction,
-            patching.values,
-            patching.mean_over,
-            patching.seed,
-        )
-        own = matrix[np.ix_(rows, columns)]
-        edges = PathMatrix(own_senders, own_receivers, own, ALL_FROZEN, True, "exact", model.spec)
-        dims = {"sender": list(map(str, own_senders)), "receiver": list(map(str, own_receivers))}
-        found = measure(model, pairs, given, patching.metric, edges.at, dims, "exact path effects")[
-            "effect"
-        ].values
-        values = np.full((*found.shape[:-2], *matrix.shape), np.nan)
-        values[..., rows[:, None], columns] = found
+        rows, columns = np.nonzero(matrix)
+        edges = [Edge(senders[row], receivers[at]) for row, at in zip(rows, columns, strict=True)]
+        found = edge_effects(model, pairs, edges, intervention)["effect"].values
+        values = np.full((*found.shape[:-1], *matrix.shape), np.nan)
+        values[..., rows, columns] = found
         return values
 
     return exact

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 import xarray as xr
 
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
-from mechnum.patching.batches import Direction, check_direction
+from mechnum.patching.batches import Direction
 from mechnum.patching.effects import effects
 from mechnum.patching.faithfulness import ratio
+from mechnum.patching.intervention import Intervention
 from mechnum.patching.joint import joint_scores
-from mechnum.patching.local import base_states, replaced_states
+from mechnum.patching.local import states_to_keep
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.node_names import parse_target
 from mechnum.patching.nodes import Node, Target, label, members
 from mechnum.patching.path_targets import senders_named
-from mechnum.patching.provenance import attributes
 from mechnum.patching.sources import source
 from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs
@@ -62,7 +63,7 @@ def cumulative(
     Raises:
         MechnumError: on nodes that do not exist, and where there are too few pairs for two halves.
     """
-    check_direction(direction)
+    intervention = Intervention(position, metric, direction, values, mean_over, seed)
     targets = senders_named(nodes, model.spec)
     singles = [node for target in targets for node in members(target)]
     if any(not isinstance(target, Node) for target in targets):
@@ -71,34 +72,20 @@ def cumulative(
         if by not in ("total", "direct"):
             raise MechnumError(f"cannot rank by {by!r}: use 'total', 'direct' or scores of nodes")
         ranking, pairs = pairs.split(seed=seed)
-        found = effects(
-            model, ranking, singles, position, metric, direction, values, (by,), mean_over, seed
-        )
+        found = effects(model, ranking, singles, estimands=(by,), **asdict(intervention))
         scores = found[by].mean("pair").values
     else:
         scores = _given_scores(by, singles)
     order = [singles[row] for row in np.argsort(-scores, kind="stable")]
     sizes = _sizes(len(order), ks)
-    kinds = {node.kind for node in order}
-    said = attributes(model, pairs, metric)
+    said = intervention.said(model, pairs)
     pairs.check_fits(model)
-    given = source(
-        model,
-        pairs,
-        position,
-        direction,
-        values,
-        mean_over,
-        {name for kind in kinds for name in base_states(kind)},
-        {name for kind in kinds for name in replaced_states(kind)},
-        seed,
-    )
+    given = source(model, pairs, intervention, *states_to_keep({node.kind for node in order}))
     sets = [order[:size] for size in [*sizes, len(order)]]
     measured = measure(
         model,
         pairs,
         given,
-        metric,
         lambda place, scorer: {
             "effect": joint_scores(place, sets, scorer.score) - scorer.base_score
         },
@@ -125,9 +112,6 @@ def cumulative(
         {"pair": np.arange(len(effect)), "k": sizes},
         {
             **said,
-            "position": str(position),
-            "direction": direction,
-            "values": values,
             "ranked_by": by if isinstance(by, str) else "given scores",
             "k_for": json.dumps(reached),
         },

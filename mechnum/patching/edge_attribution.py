@@ -17,8 +17,8 @@ from mechnum.patching.gradients import Course, last_gradient, layer_gradients
 from mechnum.patching.input_gradients import input_gradients
 from mechnum.patching.local import Place
 from mechnum.patching.measure import Scorer
-from mechnum.patching.nodes import Node
-from mechnum.patching.path_matrix import Group, receiver_groups
+from mechnum.patching.nodes import Node, NodeGroup
+from mechnum.patching.path_matrix import receiver_groups
 from mechnum.patching.sender_products import SenderProducts, sender_groups
 
 
@@ -79,16 +79,19 @@ class EdgeAttribution:
         self, course: Course, last: Float[Tensor, "stack pair pos d_model"]
     ) -> Iterator[tuple[int, list[int], Float[Tensor, "pair pos part d_model"]]]:
         """Point, columns and gradients of the inputs of all receivers, some at a time."""
-        for group in self.receivers:
+        for point, group in self.receivers:
             if group.kind == "logits":
-                yield group.point, group.columns, (last.sum(0) * course.share).unsqueeze(2)
+                yield point, group.rows, (last.sum(0) * course.share).unsqueeze(2)
         for found in layer_gradients(course, last):
             own = [
-                one for one in self.receivers if one.kind != "logits" and one.layer == found.layer
+                (point, group)
+                for point, group in self.receivers
+                if group.kind != "logits" and group.layer == found.layer
             ]
-            for point, groups in groupby(own, key=lambda group: group.point):
+            for point, here in groupby(own, key=lambda item: item[0]):
+                groups = [group for _, group in here]
                 # What is stacked, what its norm makes of it, and the gradients of both.
-                for portion in _portions(list(groups), 4 * 4 * last.numel()):
+                for portion in _portions(groups, 4 * 4 * last.numel()):
                     gradients = [
                         input_gradients(found, kind, parts)  # type: ignore[arg-type]  # not the logits
                         for kind, parts, _ in portion
@@ -98,13 +101,13 @@ class EdgeAttribution:
 
 
 def _portions(
-    groups: Sequence[Group], part_bytes: int
+    groups: Sequence[NodeGroup], part_bytes: int
 ) -> Iterator[list[tuple[str, list[int] | None, list[int]]]]:
     """Receivers of one point that fit the memory budget together: kinds, parts and columns."""
     every = [
         (group.kind, part, column)
         for group in groups
-        for part, column in zip(group.parts or [None], group.columns, strict=True)
+        for part, column in zip(group.parts or [None], group.rows, strict=True)
     ]
     for some in batches(len(every), part_bytes):
         portion = []

@@ -13,21 +13,15 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
-from mechnum.patching.batches import Direction, check_direction
+from mechnum.patching.batches import Direction
 from mechnum.patching.direct import NormHandling, direct_effect, direct_effects
+from mechnum.patching.intervention import Intervention
 from mechnum.patching.joint import joint_direct_differences, joint_scores
-from mechnum.patching.local import (
-    LocalDifference,
-    Place,
-    base_states,
-    local_difference,
-    replaced_states,
-)
+from mechnum.patching.local import LocalDifference, Place, local_difference, states_to_keep
 from mechnum.patching.measure import Scorer, measure
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.nodes import Target
 from mechnum.patching.propagate import propagate
-from mechnum.patching.provenance import attributes
 from mechnum.patching.selection import Selection, select
 from mechnum.patching.sources import source
 from mechnum.patching.values import MeanOver, ValueName
@@ -84,38 +78,18 @@ def effects(
         MechnumError: on names that are not known, nodes and positions that do not exist, and pairs
             that the model cannot read.
     """
-    said = attributes(model, pairs, metric)
-    check_direction(direction)
+    intervention = Intervention(position, metric, direction, values, mean_over, seed)
+    said = intervention.said(model, pairs)
     wanted = _check_estimands(estimands)
     selection = select(nodes, model.spec)
     pairs.check_fits(model)
-    given = source(
-        model,
-        pairs,
-        position,
-        direction,
-        values,
-        mean_over,
-        {name for kind in selection.kinds for name in base_states(kind)},
-        {name for kind in selection.kinds for name in replaced_states(kind)},
-        seed,
-    )
+    given = source(model, pairs, intervention, *states_to_keep(selection.kinds))
     measurement = _Effects(selection, wanted)
     dims = {dim: selection.coords[dim] for dim in selection.dims}
-    found = measure(
-        model, pairs, given, metric, measurement.at, dims, f"effects of {selection.said}"
-    )
+    found = measure(model, pairs, given, measurement.at, dims, f"effects of {selection.said}")
     if len(wanted) == 2:
         found["indirect"] = found["total"] - found["direct"]
-    return found.assign_attrs(
-        said,
-        nodes=selection.said,
-        position=str(position),
-        direction=direction,
-        values=values,
-        **({"mean_over": mean_over} if values == "mean" else {}),
-        **({"resample_seed": seed} if values == "resample" else {}),
-    )
+    return found.assign_attrs(said, nodes=selection.said)
 
 
 def _check_estimands(estimands: Collection[Estimand]) -> tuple[Estimand, ...]:

@@ -13,14 +13,15 @@ from scipy.stats import bootstrap
 from torch import Tensor
 
 from mechnum.errors import MechnumError
+from mechnum.intervals import CHUNK_VALUES, RESAMPLES
 from mechnum.models.model import Model
 from mechnum.patching.circuit import Circuit
 from mechnum.patching.circuit_run import circuit_scores, needs, pair_bytes
 from mechnum.patching.edges import Edge
 from mechnum.patching.graph import graph_of
+from mechnum.patching.intervention import Intervention
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.provenance import attributes
 from mechnum.patching.sources import source
 from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs
@@ -29,7 +30,6 @@ from mechnum.tasks.pairs import Pairs
 SMALLEST_GAP = 1e-3
 # And below this it is rounding, whatever their size.
 _ROUNDING = 1e-6
-_RESAMPLES = 2000
 
 
 def faithfulness(
@@ -91,30 +91,15 @@ class CircuitRuns:
     ) -> None:
         self.model = model
         self.pairs = pairs
-        self.metric: MetricName = metric
         self.seed = seed
-        self.said = {
-            **attributes(model, pairs, metric),
-            "direction": "noise",
-            "values": values,
-            "smallest_gap": SMALLEST_GAP,
-        }
+        intervention = Intervention("all", metric, "noise", values, mean_over, seed)
+        self.said = {**intervention.said(model, pairs), "smallest_gap": SMALLEST_GAP}
         pairs.check_fits(model)
         self.graph = graph_of(model.spec, [edge for own in edges for edge in own])
         longest = max(group.clean.tokens.shape[1] for group in pairs.groups)
         states = set(needs(model.spec))
-        self.given = source(
-            model,
-            pairs,
-            "all",
-            "noise",
-            values,
-            mean_over,
-            states,
-            states,
-            seed,
-            pair_bytes(self.graph, longest),
-        )
+        held = pair_bytes(self.graph, longest)
+        self.given = source(model, pairs, intervention, states, states, held)
 
     def metrics(
         self, masks: Sequence[Bool[Tensor, "sender receiver"]]
@@ -125,7 +110,6 @@ class CircuitRuns:
             self.model,
             self.pairs,
             self.given,
-            self.metric,
             lambda place, scorer: {
                 "metric": circuit_scores(place, self.graph, stacked, scorer.score)
             },
@@ -187,8 +171,8 @@ def ratio(
         axis=0,
         paired=True,
         vectorized=True,
-        n_resamples=_RESAMPLES,
-        batch=max(1, 4_000_000 // max(kept.size, 1)),
+        n_resamples=RESAMPLES,
+        batch=max(1, CHUNK_VALUES // max(kept.size, 1)),
         method="percentile",
         rng=np.random.default_rng(np.random.SeedSequence(seed)),
     ).confidence_interval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -43,6 +44,15 @@ def base_states(kind: NodeKind) -> tuple[StateName, ...]:
     if kind == "head" or kind not in _IN_ATTENTION:
         return _REPLACED[kind]
     return ("pattern", "v") if kind in ("v", "pattern") else ("q", "k", "v")
+
+
+def states_to_keep(kinds: Iterable[NodeKind]) -> tuple[set[StateName], set[StateName]]:
+    """`base_states` and `replaced_states` of several kinds."""
+    every = list(kinds)
+    return (
+        {name for kind in every for name in base_states(kind)},
+        {name for kind in every for name in replaced_states(kind)},
+    )
 
 
 @dataclass(frozen=True)

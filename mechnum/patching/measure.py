@@ -57,7 +57,6 @@ def measure(
     model: Model,
     pairs: Pairs,
     given: Source,
-    metric: MetricName,
     at: MeasureAt,
     dims: Mapping[str, Sequence[int] | Sequence[str]],
     what: str,
@@ -75,13 +74,14 @@ def measure(
         first difference 0; `clean_metric` and `corrupt_metric` over pair.
     """
     parts = source_batches(model, pairs, given)
-    sweep = given.position == "each"
+    intervention = given.intervention
+    sweep = intervention.position == "each"
     length = max(batch.length for batch in parts)
     shape = tuple(len(labels) for labels in dims.values())
     n_cells = int(np.prod(shape))
     values: dict[str, np.ndarray] = {}
     scores = {side: np.full(len(pairs), np.nan) for side in ("clean", "corrupt")}
-    sides = ("corrupt", "clean") if given.direction == "denoise" else ("clean", "corrupt")
+    sides = ("corrupt", "clean") if intervention.direction == "denoise" else ("clean", "corrupt")
 
     def put(index: np.ndarray, position: int, found: Mapping[str, Tensor]) -> None:
         for name, cells in found.items():
@@ -93,7 +93,7 @@ def measure(
         index = batch.index.numpy()
         with exact(model.device):
             place, other = given.place(batch)
-            scorer = Scorer.of(place, batch, metric)
+            scorer = Scorer.of(place, batch, intervention.metric)
             scores[sides[0]][index] = scorer.base_score.double().cpu().numpy()
             scores[sides[1]][index] = scorer.score(other.last[:, -1]).double().cpu().numpy()
             if not sweep:
@@ -106,9 +106,11 @@ def measure(
                 swept = each(place, scorer)
             for position, found in enumerate(swept, batch.position - batch.length):
                 put(index, position, found)
+            first = batch.position - batch.length
             for cells in values.values():
-                # Nothing differs at the positions before.
-                cells[index, -batch.length : batch.position - batch.length] = 0.0
+                # Nothing differs at the positions before; what does not exist, exists nowhere.
+                before = np.where(np.isnan(cells[index, first]), np.nan, 0.0)
+                cells[index, -batch.length : first] = before[:, None]
     lead = ("pair", "position") if sweep else ("pair",)
     lead_shape = (len(pairs), length) if sweep else (len(pairs),)
     tables = {

@@ -139,11 +139,7 @@ class Node:
 
     def read_at(self, spec: ModelSpec) -> int:
         """The point of the residual stream that this node reads; counted as in `written_at`."""
-        if self.layer is None:
-            return 0 if self.kind == "embed" else 2 * spec.n_layers
-        if self.kind in ("resid_pre", "resid_mid", "resid_post"):
-            return self.written_at(spec)
-        return 2 * self.layer + (1 if self.kind in _MLP and not spec.parallel else 0)
+        return read_at(self.kind, self.layer or 0, spec)
 
 
 def written_at(kind: NodeKind, layer: int, spec: ModelSpec) -> int:
@@ -153,6 +149,13 @@ def written_at(kind: NodeKind, layer: int, spec: ModelSpec) -> int:
     if kind in ("resid_pre", "resid_mid", "resid_post"):
         return 2 * layer + ("resid_pre", "resid_mid", "resid_post").index(kind)
     return 2 * layer + (2 if spec.parallel or kind in _MLP else 1)
+
+
+def read_at(kind: NodeKind, layer: int, spec: ModelSpec) -> int:
+    """`Node.read_at` of the nodes of one kind in one layer."""
+    if kind in _WITHOUT_LAYER or kind in ("resid_pre", "resid_mid", "resid_post"):
+        return written_at(kind, layer, spec)
+    return 2 * layer + (1 if kind in _MLP and not spec.parallel else 0)
 
 
 # One node, or several that are patched together.
@@ -167,6 +170,34 @@ def members(target: Target) -> tuple[Node, ...]:
 def label(target: Target) -> str:
     """`head 9.6`, or `head 9.6 + head 9.9` for a set."""
     return " + ".join(map(str, members(target)))
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """Nodes of one kind in one layer, which are computed together.
+
+    Attributes:
+        layer: 0 for the embedding and the logits.
+        parts: heads, groups or neurons; None where a layer has one node of the kind.
+        rows: place of each of the nodes among those that were grouped.
+    """
+
+    kind: NodeKind
+    layer: int
+    parts: list[int] | None
+    rows: list[int]
+
+
+def grouped(nodes: Iterable[tuple[int, Node]]) -> list[NodeGroup]:
+    """Numbered nodes by kind and layer, from the first layer to the last."""
+    found: dict[tuple[int, NodeKind], list[tuple[int, Node]]] = {}
+    for row, node in nodes:
+        found.setdefault((node.layer or 0, node.kind), []).append((row, node))
+    groups = []
+    for (layer, kind), own in sorted(found.items(), key=lambda item: item[0]):
+        parts = [node.index for _, node in own if node.index is not None]
+        groups.append(NodeGroup(kind, layer, parts or None, [row for row, _ in own]))
+    return groups
 
 
 def n_parts(kind: str, spec: ModelSpec) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,30 +14,13 @@ from mechnum.models.spec import ModelSpec
 from mechnum.patching.direct import NormHandling, direct_effect
 from mechnum.patching.local import Place
 from mechnum.patching.measure import Scorer
-from mechnum.patching.nodes import Node, NodeKind, Target, members
+from mechnum.patching.nodes import Node, NodeGroup, Target, grouped, members, read_at
 from mechnum.patching.propagate import propagate
 from mechnum.patching.receiver_sets import ReceiverSet
 from mechnum.patching.receivers import received_difference
 from mechnum.patching.streams import Freezable, differences_at
 
 ALL_FROZEN: tuple[Freezable, ...] = ("attn", "mlps")
-
-
-@dataclass(frozen=True)
-class Group:
-    """Single receivers of one kind in one layer.
-
-    Attributes:
-        point: of the residual stream that they read.
-        parts: heads, groups or neurons; None for an MLP and the logits.
-        columns: where their results go.
-    """
-
-    kind: NodeKind
-    layer: int
-    point: int
-    parts: list[int] | None
-    columns: list[int]
 
 
 class PathMatrix:
@@ -101,15 +83,15 @@ class PathMatrix:
         effect: Float[Tensor, "sender receiver pair"],
     ) -> None:
         set_points = {node.read_at(self.spec) for _, nodes in self.sets for node in nodes}
-        points = {group.point for group in self.groups} | set_points
+        points = {point for point, _ in self.groups} | set_points
         differences: dict[int, Tensor] = {}
         for point, changed in differences_at(
             place, [self.senders[row] for row in rows], points, self.frozen
         ):
             if point in set_points:
                 differences[point] = changed
-            for group in self.groups:
-                if group.point == point:
+            for read, group in self.groups:
+                if read == point:
                     self._put_group(place, scorer, rows, group, changed, effect)
         for column, nodes in self.sets:
             chosen = self.wanted[rows, column].nonzero().flatten()
@@ -123,11 +105,11 @@ class PathMatrix:
         place: Place,
         scorer: Scorer,
         rows: list[int],
-        group: Group,
+        group: NodeGroup,
         changed: Float[Tensor, "row pair pos d_model"],
         effect: Float[Tensor, "sender receiver pair"],
     ) -> None:
-        wanted = self.wanted[rows][:, group.columns]
+        wanted = self.wanted[rows][:, group.rows]
         chosen = wanted.any(1).nonzero().flatten()
         if not len(chosen):
             return
@@ -136,7 +118,7 @@ class PathMatrix:
             found = direct_effect(
                 place.decoder, scorer.last, difference[:, :, -1], scorer.metric, self.norm
             )
-            _put(effect, [rows[i] for i in chosen.tolist()], group.columns[0], found)
+            _put(effect, [rows[i] for i in chosen.tolist()], group.rows[0], found)
             return
         written = received_difference(
             place.decoder,
@@ -155,8 +137,8 @@ class PathMatrix:
         scores = propagate(place.decoder, place.base, [patches], scorer.score)[0]
         table[measured.cpu()] = (scores - scorer.base_score).double().cpu()
         table[~wanted[chosen].flatten()] = torch.nan
-        cells = table.view(len(chosen), len(group.columns), -1)
-        for column, values in zip(group.columns, cells.unbind(1), strict=True):
+        cells = table.view(len(chosen), len(group.rows), -1)
+        for column, values in zip(group.rows, cells.unbind(1), strict=True):
             _put(effect, [rows[i] for i in chosen.tolist()], column, values)
 
 
@@ -166,15 +148,8 @@ def _put(
     effect[rows, column] = found.double().cpu()
 
 
-def receiver_groups(receivers: Sequence[Target], spec: ModelSpec) -> list[Group]:
-    """Single receivers by kind and layer, in the order in which they read."""
-    found: dict[tuple[int, NodeKind, int], list[tuple[int | None, int]]] = {}
-    for column, receiver in enumerate(receivers):
-        if isinstance(receiver, Node):
-            key = (receiver.read_at(spec), receiver.kind, receiver.layer or 0)
-            found.setdefault(key, []).append((receiver.index, column))
-    groups = []
-    for (point, kind, layer), places in sorted(found.items()):
-        parts = [index for index, _ in places if index is not None]
-        groups.append(Group(kind, layer, point, parts or None, [column for _, column in places]))
-    return groups
+def receiver_groups(receivers: Sequence[Target], spec: ModelSpec) -> list[tuple[int, NodeGroup]]:
+    """Single receivers by kind and layer, with the point that they read, upwards."""
+    singles = [(at, node) for at, node in enumerate(receivers) if isinstance(node, Node)]
+    with_point = [(read_at(own.kind, own.layer, spec), own) for own in grouped(singles)]
+    return sorted(with_point, key=lambda item: item[0])

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal, get_args
 
+import numpy as np
 import xarray as xr
 
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
-from mechnum.patching.batches import Direction, check_direction
+from mechnum.patching.batches import Direction
 from mechnum.patching.direct import NormHandling
-from mechnum.patching.edges import named, possible
-from mechnum.patching.local import base_states, replaced_states
+from mechnum.patching.edges import Edge, named, possible
+from mechnum.patching.intervention import Intervention
+from mechnum.patching.local import states_to_keep
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.nodes import NodeKind, Target, members
 from mechnum.patching.path_matrix import ALL_FROZEN, PathMatrix
 from mechnum.patching.path_targets import receivers_named, senders_named
-from mechnum.patching.provenance import attributes
 from mechnum.patching.sources import Source, source
 from mechnum.patching.streams import Freezable
 from mechnum.patching.values import MeanOver, ValueName
@@ -86,25 +87,59 @@ def path_effects(
         raise MechnumError(
             f"{named(columns)[-1]} reads before any of the senders writes: choose later receivers"
         )
-    held = _check(variant, frozen, norm, direction)
-    said = attributes(model, pairs, metric)
+    intervention = Intervention(position, metric, direction, values, mean_over, seed)
+    held = _check(variant, frozen, norm)
+    said = intervention.said(model, pairs)
     pairs.check_fits(model)
-    given = path_source(model, pairs, rows, columns, position, direction, values, mean_over, seed)
     matrix = PathMatrix(rows, columns, wanted, held, variant == "edge", norm, model.spec)
-    dims = {"sender": named(rows), "receiver": named(columns)}
-    found = measure(model, pairs, given, metric, matrix.at, dims, "path effects")
-    # A sweep's earlier positions are zero for every edge that exists.
-    exists = xr.DataArray(wanted, dims=("sender", "receiver"))
-    found["effect"] = found["effect"].where(exists)
-    return found.assign_attrs(
-        said,
-        variant=variant,
-        frozen=",".join(held),
-        norm=norm,
-        position=str(position),
-        direction=direction,
-        values=values,
+    found = measured_paths(model, pairs, matrix, rows, columns, intervention)
+    return found.assign_attrs(said, variant=variant, frozen=",".join(held), norm=norm)
+
+
+def edge_effects(
+    model: Model, pairs: Pairs, edges: Sequence[Edge], intervention: Intervention
+) -> xr.Dataset:
+    """The effect of some edges, each by itself, in one measurement.
+
+    Returns:
+        `effect` over (pair, edge), for a sweep over position too, as `path_effects` of the variant
+        "edge" has it.
+
+    Raises:
+        MechnumError: on edges that the model does not have.
+    """
+    rows = sorted({edge.sender for edge in edges})
+    columns = sorted({edge.receiver for edge in edges})
+    wanted = np.zeros((len(rows), len(columns)), dtype=bool)
+    for edge in edges:
+        edge.check(model.spec)
+        wanted[rows.index(edge.sender), columns.index(edge.receiver)] = True
+    said = intervention.said(model, pairs)
+    pairs.check_fits(model)
+    matrix = PathMatrix(rows, columns, wanted, ALL_FROZEN, True, "exact", model.spec)
+    found = measured_paths(model, pairs, matrix, rows, columns, intervention)
+    names = {
+        "sender": xr.DataArray([str(edge.sender) for edge in edges], dims="edge"),
+        "receiver": xr.DataArray([str(edge.receiver) for edge in edges], dims="edge"),
+    }
+    found = found.sel(names).drop_vars(["sender", "receiver"])
+    return found.assign_coords(edge=list(map(str, edges))).assign_attrs(
+        said, variant="edge", frozen=",".join(ALL_FROZEN), norm="exact"
     )
+
+
+def measured_paths(
+    model: Model,
+    pairs: Pairs,
+    matrix: PathMatrix,
+    senders: Sequence[Target],
+    receivers: Sequence[Target],
+    intervention: Intervention,
+) -> xr.Dataset:
+    """The effects of the wanted edges of a matrix, without attributes."""
+    given = path_source(model, pairs, senders, receivers, intervention)
+    dims = {"sender": named(senders), "receiver": named(receivers)}
+    return measure(model, pairs, given, matrix.at, dims, "path effects")
 
 
 def path_source(
@@ -112,38 +147,19 @@ def path_source(
     pairs: Pairs,
     senders: Sequence[Target],
     receivers: Sequence[Target],
-    position: str | int,
-    direction: Direction,
-    values: ValueName,
-    mean_over: MeanOver,
-    seed: int,
+    intervention: Intervention,
+    pair_bytes: int = 0,
 ) -> Source:
     """The runs that paths between these nodes need."""
-    states: set[StateName] = set()
-    replaced: set[StateName] = set()
-    for sender in senders:
-        for node in members(sender):
-            states.update(base_states(node.kind))
-            replaced.update(replaced_states(node.kind))
+    sending: list[NodeKind] = [node.kind for sender in senders for node in members(sender)]
+    states, replaced = states_to_keep(sending)
     for receiver in receivers:
         for node in members(receiver):
             states.update(_READ.get(node.kind, ()))
-    return source(
-        model,
-        pairs,
-        position,
-        direction,
-        values,
-        mean_over,
-        states,
-        replaced,
-        seed,
-    )
+    return source(model, pairs, intervention, states, replaced, pair_bytes)
 
 
-def _check(
-    variant: str, frozen: Collection[Freezable], norm: str, direction: str
-) -> tuple[Freezable, ...]:
+def _check(variant: str, frozen: Collection[Freezable], norm: str) -> tuple[Freezable, ...]:
     """The components that are frozen, once everything is known to exist."""
     if variant not in get_args(Variant):
         raise MechnumError(f"unknown variant {variant!r}: use 'edge' or 'path'")
@@ -151,7 +167,6 @@ def _check(
         raise MechnumError(f"cannot freeze {frozen!r}: name 'attn', 'mlps' or both in a list")
     if norm not in get_args(NormHandling):
         raise MechnumError(f"unknown norm handling {norm!r}: use 'exact' or 'frozen'")
-    check_direction(direction)
     if variant == "edge":
         return ALL_FROZEN
     return tuple(kind for kind in ALL_FROZEN if kind in frozen)

@@ -12,7 +12,7 @@ from mechnum.models.decoder import StateName
 from mechnum.patching.direct import NormHandling
 from mechnum.patching.local import Place
 from mechnum.patching.metrics import Metric
-from mechnum.patching.nodes import Node
+from mechnum.patching.nodes import Node, read_at
 from mechnum.patching.propagate import state_at
 from mechnum.patching.receivers import ReceiverKind, input_scale, received
 
@@ -97,8 +97,7 @@ class _Visitor:
 
     def _received(self, kind: ReceiverKind) -> Tensor:
         decoder, base = self.of.place.decoder, self.of.place.base
-        halfway = kind in ("mlp_in", "neuron_in") and not decoder.spec.parallel
-        point = 2 * self.layer + (1 if halfway else 0)
+        point = read_at(kind, self.layer, decoder.spec)
         difference = self.of.differences[point]
         assert self.stream is not None, "a block's input is visited before its other states"
         read = self.stream if self.of.live else state_at(base, point).unsqueeze(0)

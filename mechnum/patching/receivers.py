@@ -13,17 +13,11 @@ from torch import Tensor
 from mechnum.models.decoder import Decoder, StateName
 from mechnum.models.run import Run
 from mechnum.patching.direct import NormHandling
-from mechnum.patching.nodes import GROUPED, NodeKind, written_at
+from mechnum.patching.nodes import GROUPED, read_at, written_at
 from mechnum.patching.propagate import Patches, state_at
 from mechnum.patching.values import kept
 
 ReceiverKind = Literal["q", "k", "v", "mlp_in", "neuron_in"]
-
-
-def input_point(kind: NodeKind, layer: int, decoder: Decoder) -> int:
-    """The point of the residual stream that receivers of this kind read."""
-    halfway = kind in ("mlp_in", "neuron_in") and not decoder.spec.parallel
-    return 2 * layer + (1 if halfway else 0)
 
 
 def received(
@@ -112,7 +106,7 @@ def received_difference(
         parts: heads, groups or neurons; None for a whole MLP.
         difference: in the residual stream that the receivers read.
     """
-    point = input_point(kind, layer, decoder)
+    point = read_at(kind, layer, decoder.spec)
     state = state_at(base, point).unsqueeze(0)
     # The last row is the base run itself.
     stream = torch.cat([state.to(difference.dtype) + difference, state.to(difference.dtype)])

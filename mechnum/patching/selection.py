@@ -20,6 +20,7 @@ from mechnum.patching.nodes import (
     NodeKind,
     Target,
     check_all,
+    grouped,
     members,
     n_parts,
 )
@@ -147,7 +148,7 @@ def _listed(targets: Sequence[Target], spec: ModelSpec) -> Selection:
             raise MechnumError("a set of nodes is empty: name at least one, such as 'head 9.6'")
     check_all(targets, spec)
     labels = named(targets)
-    columns: dict[tuple[NodeKind, int], list[tuple[int | None, int]]] = {}
+    singles: list[tuple[int, Node]] = []
     sets: dict[int, frozenset[Node]] = {}
     for column, target in enumerate(targets):
         for node in members(target):
@@ -156,14 +157,17 @@ def _listed(targets: Sequence[Target], spec: ModelSpec) -> Selection:
                 hint = f"patch the {holder} instead" if holder else "patch what it reads"
                 raise MechnumError(f"{node} holds no value to patch: {hint}")
         if isinstance(target, Node):
-            place = (target.kind, target.layer or 0)
-            columns.setdefault(place, []).append((target.index, column))
+            singles.append((column, target))
         else:
             sets[column] = target
-    cells = []
-    for (kind, layer), found in sorted(columns.items(), key=lambda item: item[0][1]):
-        indices = [index for index, _ in found if index is not None]
-        parts = torch.tensor(indices) if kind in _PART_NAME else None
-        cells.append(Cell(kind, layer, parts, np.array([column for _, column in found])))
+    cells = [
+        Cell(
+            own.kind,
+            own.layer,
+            None if own.parts is None else torch.tensor(own.parts),
+            np.array(own.rows),
+        )
+        for own in grouped(singles)
+    ]
     said = ", ".join(labels[:8]) + (f" and {len(labels) - 8} more" if len(labels) > 8 else "")
     return Selection(("node",), {"node": labels}, said, tuple(cells), sets)

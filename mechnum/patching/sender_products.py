@@ -7,57 +7,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from mechnum.models.memory import batches, rows_at_a_time
 from mechnum.models.spec import ModelSpec
 from mechnum.patching.local import LocalDifference, Place, local_difference
-from mechnum.patching.nodes import GROUPED, PER_NEURON, Node, NodeKind
+from mechnum.patching.nodes import GROUPED, PER_NEURON, Node, NodeGroup, grouped, written_at
 
 
-@dataclass(frozen=True)
-class SenderGroup:
-    """Senders of one kind in one layer.
-
-    Attributes:
-        point: of the residual stream, where they write.
-        parts: heads, groups or neurons; None for whole writes.
-        rows: of the table.
-    """
-
-    kind: NodeKind
-    layer: int
-    point: int
-    parts: Int[Tensor, " part"] | None
-    rows: list[int]
-
-    def differences(self, place: Place) -> LocalDifference:
-        """What they write differently, from the patched position on, where they can."""
-        local = local_difference(place, self.kind, self.layer, self.parts)
-        if place.everywhere or self.kind in GROUPED:
-            return local
-        # Keys and values of one position are read at later ones; all else is written where it is.
-        return replace(local, weights=local.weights[:, :1].clone())
+def sender_groups(senders: Sequence[Node], spec: ModelSpec) -> list[tuple[int, NodeGroup]]:
+    """Senders by kind and layer, with the point where they write, upwards."""
+    with_point = [
+        (written_at(own.kind, own.layer, spec), own) for own in grouped(enumerate(senders))
+    ]
+    return sorted(with_point, key=lambda item: item[0])
 
 
-def sender_groups(senders: Sequence[Node], spec: ModelSpec) -> list[SenderGroup]:
-    """Senders by kind and layer, in the order in which they write."""
-    found: dict[tuple[int, NodeKind, int], list[tuple[int, Node]]] = {}
-    for row, node in enumerate(senders):
-        key = (node.written_at(spec), node.kind, node.layer or 0)
-        found.setdefault(key, []).append((row, node))
-    groups = []
-    for (point, kind, layer), nodes in sorted(found.items(), key=lambda item: item[0]):
-        indices = [node.index for _, node in nodes if node.index is not None]
-        parts = torch.tensor(indices) if indices else None
-        groups.append(SenderGroup(kind, layer, point, parts, [row for row, _ in nodes]))
-    return groups
+def _differences(place: Place, group: NodeGroup) -> LocalDifference:
+    """What the senders write differently, from the patched position on, where they can."""
+    parts = None if group.parts is None else torch.tensor(group.parts)
+    local = local_difference(place, group.kind, group.layer, parts)
+    if place.everywhere or group.kind in GROUPED:
+        return local
+    # Keys and values of one position are read at later ones; all else is written where it is.
+    return replace(local, weights=local.weights[:, :1].clone())
 
 
-def written_bytes(groups: Sequence[SenderGroup], spec: ModelSpec, n_positions: int) -> int:
+def written_bytes(
+    groups: Sequence[tuple[int, NodeGroup]], spec: ModelSpec, n_positions: int
+) -> int:
     """What all writes that are no neurons' take for one pair, in bytes of float32."""
-    n_rows = sum(len(group.rows) for group in groups if group.kind not in PER_NEURON)
+    n_rows = sum(len(group.rows) for _, group in groups if group.kind not in PER_NEURON)
     return 4 * n_rows * n_positions * spec.d_model
 
 
@@ -86,12 +67,12 @@ class SenderProducts:
         groups: in the order in which they write.
     """
 
-    def __init__(self, places: Sequence[Place], groups: Sequence[SenderGroup]) -> None:
+    def __init__(self, places: Sequence[Place], groups: Sequence[tuple[int, NodeGroup]]) -> None:
         self.offsets = [place.base.start - places[0].base.start for place in places]
         self.written = [
             [
-                _Written(group.rows, [group.point] * len(group.rows), group.differences(place))
-                for group in groups
+                _Written(group.rows, [point] * len(group.rows), _differences(place, group))
+                for point, group in groups
             ]
             for place in places
         ]

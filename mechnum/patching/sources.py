@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 import torch
@@ -15,15 +14,14 @@ from mechnum.models.decoder import Decoder, StateName
 from mechnum.models.exact import exact
 from mechnum.models.model import Model
 from mechnum.models.run import Run, first_difference, run
-from mechnum.patching.batches import Batch, Direction, is_everywhere, pair_batches
+from mechnum.patching.batches import Batch, is_everywhere, pair_batches
+from mechnum.patching.intervention import Intervention
 from mechnum.patching.local import Place
 from mechnum.patching.propagate import states_for
 from mechnum.patching.values import (
     MeanOfStates,
-    MeanOver,
     MeanValues,
     RunValues,
-    ValueName,
     Values,
     ZeroValues,
 )
@@ -36,7 +34,6 @@ class Source:
     """What a measurement puts in, for any batch of its pairs.
 
     Attributes:
-        position, direction, values: as asked for.
         base_states, value_states: what the two runs keep.
         means: of the base prompts, for values "mean".
         partners: for values "resample", the tokens of another pair's base prompt, by pair index.
@@ -44,9 +41,7 @@ class Source:
     """
 
     decoder: Decoder
-    position: str | int
-    direction: Direction
-    values: ValueName
+    intervention: Intervention
     base_states: tuple[StateName, ...]
     value_states: tuple[StateName, ...]
     means: Mapping[tuple[StateName, int], Tensor]
@@ -55,18 +50,18 @@ class Source:
 
     def place(self, batch: Batch) -> tuple[Place, Run]:
         """The batch's base run with the values beside it, and the run of the other prompts."""
-        keep = self.value_states if self.values == "other" else ()
+        keep = self.value_states if self.intervention.values == "other" else ()
         base, other = _two_runs(self.decoder, batch, self.base_states, keep)
-        return Place(
-            self.decoder, base, self._values(batch, base, other), is_everywhere(self.position)
-        ), other
+        everywhere = is_everywhere(self.intervention.position)
+        return Place(self.decoder, base, self._values(batch, base, other), everywhere), other
 
     def _values(self, batch: Batch, base: Run, other: Run) -> Values:
-        if self.values == "other":
+        kind = self.intervention.values
+        if kind == "other":
             return RunValues(other)
-        if self.values == "zero":
+        if kind == "zero":
             return ZeroValues(base)
-        if self.values == "mean":
+        if kind == "mean":
             return MeanValues(base, self.means)
         drawn = torch.stack([self.partners[pair] for pair in batch.index.tolist()])
         return RunValues(run(self.decoder, drawn, self.value_states, batch.position))
@@ -95,41 +90,27 @@ def _two_runs(
 def source(
     model: Model,
     pairs: Pairs,
-    position: str | int,
-    direction: Direction,
-    values: ValueName,
-    mean_over: MeanOver,
+    intervention: Intervention,
     base_states: set[StateName],
     value_states: set[StateName],
-    seed: int,
     pair_bytes: int = 0,
 ) -> Source:
     """Prepare what is put in: means are taken and prompts drawn over all pairs, once.
 
     Raises:
-        MechnumError: on unknown values or means, where no other prompt of equal length exists to
-            draw from, and where attention patterns of different lengths would be averaged.
+        MechnumError: where no other prompt of equal length exists to draw from, and where
+            attention patterns of different lengths would be averaged.
     """
-    if values not in get_args(ValueName):
-        raise MechnumError(
-            f"unknown values {values!r}: use one of {', '.join(get_args(ValueName))}"
-        )
-    if mean_over not in get_args(MeanOver):
-        raise MechnumError(
-            f"unknown mean_over {mean_over!r}: use one of {', '.join(get_args(MeanOver))}"
-        )
     base_states = {*base_states, *states_for(model.decoder)}
     means: Mapping[tuple[StateName, int], Tensor] = {}
     partners: Mapping[int, Tensor] = {}
-    if values == "mean":
-        means = _means(model, pairs, position, direction, mean_over, value_states)
-    if values == "resample":
-        partners = _partners(pairs, direction, seed)
+    if intervention.values == "mean":
+        means = _means(model, pairs, intervention, value_states)
+    if intervention.values == "resample":
+        partners = _partners(pairs, intervention)
     return Source(
         model.decoder,
-        position,
-        direction,
-        values,
+        intervention,
         tuple(sorted(base_states)),
         tuple(sorted(value_states)),
         means,
@@ -145,66 +126,47 @@ def source_batches(model: Model, pairs: Pairs, given: Source) -> list[Batch]:
         pair_batches(
             model,
             pairs,
-            given.position,
-            given.direction,
+            given.intervention.position,
+            given.intervention.direction,
             states,
-            from_the_first=given.values != "other",
+            from_the_first=given.intervention.values != "other",
             pair_bytes=given.pair_bytes,
         )
     )
 
 
 def _means(
-    model: Model,
-    pairs: Pairs,
-    position: str | int,
-    direction: Direction,
-    mean_over: MeanOver,
-    states: set[StateName],
+    model: Model, pairs: Pairs, intervention: Intervention, states: set[StateName]
 ) -> dict[tuple[StateName, int], Tensor]:
     """Means over the base prompts, of the patched position or of every one."""
     lengths = {group.clean.tokens.shape[1] for group in pairs.groups}
-    if "pattern" in states and (len(lengths) > 1 or mean_over != "position"):
+    over, position = intervention.mean_over, intervention.position
+    if "pattern" in states and (len(lengths) > 1 or over != "position"):
         raise MechnumError(
             "attention patterns of different lengths have no mean: use pairs of one token count "
             "and mean_over='position'"
         )
-    named = not is_everywhere(position) and mean_over == "position"
+    # The named position alone, wherever it lies in each prompt.
+    named = not is_everywhere(position) and over == "position"
     where = position if named else "all"
-    running = MeanOfStates(mean_over)
+    running = MeanOfStates(over)
     names: tuple[StateName, ...] = (*states, "k", "v")
+    direction = intervention.direction
     parts = list(pair_batches(model, pairs, where, direction, names, from_the_first=True))
     for batch in track(parts, "means"):
         with exact(model.device):
             kept = run(model.decoder, batch.base, names, batch.position)
-            if named:
-                # The named position alone, wherever it lies in prompts of this length.
-                kept = _only_first(kept)
-            running.add(kept, states, model.spec.n_layers)
+            running.add(kept, states, model.spec.n_layers, 1 if named else None)
     return running.means()
 
 
-def _only_first(kept: Run) -> Run:
-    states: dict[StateName, list[Tensor]] = {
-        name: [
-            layer[:, :, :1]
-            if name == "pattern"
-            else layer[:, : kept.start + 1]
-            if name in ("k", "v")
-            else layer[:, :1]
-            for layer in layers
-        ]
-        for name, layers in kept.states.items()
-    }
-    return Run(kept.tokens, kept.start, states, kept.last[:, :1])
-
-
-def _partners(pairs: Pairs, direction: Direction, seed: int) -> dict[int, Tensor]:
+def _partners(pairs: Pairs, intervention: Intervention) -> dict[int, Tensor]:
     """For each pair the base prompt of another pair of equal token count, drawn at random."""
-    generator = np.random.default_rng(np.random.SeedSequence(seed))
+    generator = np.random.default_rng(np.random.SeedSequence(intervention.seed))
     partners: dict[int, Tensor] = {}
     for group in pairs.groups:
-        tokens = group.corrupt.tokens if direction == "denoise" else group.clean.tokens
+        base = group.corrupt if intervention.direction == "denoise" else group.clean
+        tokens = base.tokens
         if len(group) < 2:
             raise MechnumError(
                 f"only one pair has {tokens.shape[1]} tokens, so there is no other prompt to "

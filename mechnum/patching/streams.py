@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mechnum.models.memory import block_bytes, working_rows
 from mechnum.patching.local import Place, local_difference
-from mechnum.patching.nodes import Node, Target, members
+from mechnum.patching.nodes import Target, grouped, members, written_at
 from mechnum.patching.propagate import state_at
 
 # Kinds of components that keep their base values while a sender's difference travels.
@@ -35,20 +35,15 @@ class Writes:
 def sender_writes(place: Place, senders: Sequence[Target]) -> Writes:
     """How the senders' writes differ, each sender alone."""
     spec = place.decoder.spec
-    wanted: dict[tuple[str, int], list[tuple[int, Node]]] = {}
-    for row, sender in enumerate(senders):
-        for node in members(sender):
-            wanted.setdefault((node.kind, node.layer or 0), []).append((row, node))
     by_point: dict[int, list[tuple[list[int], Tensor]]] = {}
-    for (_, layer), found in wanted.items():
-        kind = found[0][1].kind
-        indices = [node.index for _, node in found if node.index is not None]
-        local = local_difference(place, kind, layer, torch.tensor(indices) if indices else None)
-        differences = local.write(slice(None))
-        if not indices:
-            differences = differences.expand(len(found), *differences.shape[1:])
-        rows = [row for row, _ in found]
-        by_point.setdefault(found[0][1].written_at(spec), []).append((rows, differences))
+    numbered = [(row, node) for row, sender in enumerate(senders) for node in members(sender)]
+    for own in grouped(numbered):
+        parts = None if own.parts is None else torch.tensor(own.parts)
+        differences = local_difference(place, own.kind, own.layer, parts).write(slice(None))
+        if parts is None:
+            differences = differences.expand(len(own.rows), *differences.shape[1:])
+        point = written_at(own.kind, own.layer, spec)
+        by_point.setdefault(point, []).append((own.rows, differences))
     return Writes(len(senders), by_point)
 
 

@@ -110,11 +110,17 @@ class MeanOfStates:
         self.sums: dict[tuple[StateName, int], Tensor] = {}
         self.counts: dict[tuple[StateName, int], Tensor] = {}
 
-    def add(self, run: Run, names: Iterable[StateName], n_layers: int) -> None:
-        """Take the kept positions of one more run in."""
+    def add(
+        self,
+        run: Run,
+        names: Iterable[StateName],
+        n_layers: int,
+        n_positions: int | None = None,
+    ) -> None:
+        """Take the kept positions of one more run in, or the first `n_positions` of them."""
         for name in names:
             for layer in range(n_layers):
-                values = kept(run, name, layer)
+                values = kept(run, name, layer)[:, :n_positions]
                 # Sums of many states: float64, as far as the device has it.
                 self._add((name, layer), values.float() if values.is_mps else values.double())
 
