@@ -25,7 +25,7 @@ from mechnum.patching.direct import direct_effects
 from mechnum.patching.intervention import Intervention
 from mechnum.patching.local import local_difference, states_to_keep
 from mechnum.patching.measure import Scorer
-from mechnum.patching.paths import path_effects
+from mechnum.patching.path.paths import path_effects
 from mechnum.patching.sources import source, source_batches
 from mechnum.tasks import pairs_from_tokens
 

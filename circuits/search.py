@@ -18,14 +18,14 @@ from mechnum.patching import (
     path_effects,
     summarise,
 )
-from mechnum.patching.attribution import attribute
+from mechnum.patching.attribution.attribution import attribute
 from mechnum.patching.batches import Direction
-from mechnum.patching.circuit_results import circuit_results
+from mechnum.patching.circuit.graph import graph_of
+from mechnum.patching.circuit.results import circuit_results
 from mechnum.patching.edges import Edge
-from mechnum.patching.graph import graph_of
 from mechnum.patching.intervention import Intervention
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.paths import edge_effects
+from mechnum.patching.path.paths import edge_effects
 from mechnum.patching.results import results
 from mechnum.tasks import Pairs
 

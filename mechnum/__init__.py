@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mechnum.models import Model, load, wrap
     from mechnum.patching import (
         Circuit,
+        attribute,
         completeness,
         cumulative,
         effects,
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 _SUBPACKAGES = frozenset({"helix", "models", "patching", "report", "tasks", "training"})
 _MODULE_OF = {
     "Circuit": "mechnum.patching",
+    "attribute": "mechnum.patching",
     "completeness": "mechnum.patching",
     "cumulative": "mechnum.patching",
     "effects": "mechnum.patching",
@@ -54,6 +56,7 @@ __all__ = [
     "MechnumError",
     "Model",
     "__version__",
+    "attribute",
     "completeness",
     "cumulative",
     "effects",

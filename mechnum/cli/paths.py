@@ -103,7 +103,7 @@ def paths(
     with bars(quiet):
         loaded = load_model(model, device, dtype)
         from mechnum.patching import path_effects
-        from mechnum.patching.path_targets import receivers_named, senders_named
+        from mechnum.patching.path.targets import receivers_named, senders_named
         from mechnum.patching.results import results
         from mechnum.report import ranking, save
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from mechnum.patching.circuit import Circuit
-from mechnum.patching.circuit_curves import faithfulness_curve
-from mechnum.patching.circuit_quality import completeness, minimality
+from mechnum.patching.attribution.attribution import attribute
+from mechnum.patching.circuit.circuit import Circuit
+from mechnum.patching.circuit.curves import faithfulness_curve
+from mechnum.patching.circuit.faithfulness import faithfulness
+from mechnum.patching.circuit.quality import completeness, minimality
 from mechnum.patching.cumulative import cumulative
 from mechnum.patching.edges import Edge
 from mechnum.patching.effects import effects
-from mechnum.patching.faithfulness import faithfulness
 from mechnum.patching.node_names import node
 from mechnum.patching.nodes import Node
-from mechnum.patching.paths import path_effects
+from mechnum.patching.path.paths import path_effects
 from mechnum.patching.statistics import summarise
 
 __all__ = [
     "Circuit",
     "Edge",
     "Node",
+    "attribute",
     "completeness",
     "cumulative",
     "effects",

@@ -12,8 +12,8 @@ import xarray as xr
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
 from mechnum.patching.batches import Direction
+from mechnum.patching.circuit.faithfulness import ratio
 from mechnum.patching.effects import effects
-from mechnum.patching.faithfulness import ratio
 from mechnum.patching.intervention import Intervention
 from mechnum.patching.joint import joint_scores
 from mechnum.patching.local import states_to_keep
@@ -21,7 +21,7 @@ from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.node_names import parse_target
 from mechnum.patching.nodes import Node, Target, label, members
-from mechnum.patching.path_targets import senders_named
+from mechnum.patching.path.targets import senders_named
 from mechnum.patching.sources import source
 from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs

@@ -68,7 +68,7 @@ def edges_page(results: xr.DataTree) -> Page:
 def circuit_page(results: xr.DataTree) -> Page:
     """The page of a circuit: its picture, and whether it is the model.
 
-    `results` has `/circuit` as `mechnum.patching.circuit_results` makes it and, each where
+    `results` has `/circuit` as `mechnum.patching.circuit.results` makes it and, each where
     it was measured, `/faithfulness`, `/completeness`, `/minimality`, `/curve` and `/prompts`.
     """
     nodes, edges = circuit_frames(results)

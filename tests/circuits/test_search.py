@@ -8,7 +8,7 @@ import pytest
 import mechnum as mn
 from mechnum.circuits.search import find_circuit
 from mechnum.errors import MechnumError
-from mechnum.patching.attribution import attribute
+from mechnum.patching.attribution.attribution import attribute
 from mechnum.patching.edges import Edge
 
 

@@ -1,0 +1,1 @@
+"""Estimates of effects from gradients, with exact values of the largest."""

@@ -1,0 +1,1 @@
+"""Circuits: edges, how much of the model they are, and their files."""

@@ -1,0 +1,65 @@
+"""A circuit as plain data: its nodes, and the node that each of its edges ends at."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from mechnum.models.spec import ModelSpec
+from mechnum.patching.circuit.circuit import Circuit, owner, readers
+from mechnum.patching.edges import Edge
+from mechnum.patching.nodes import Node
+
+
+def circuit_results(circuit: Circuit, spec: ModelSpec) -> xr.Dataset:
+    """What `mechnum.report` draws of a circuit: the group `/circuit` of a tree of results.
+
+    Returns:
+        `name`, `kind`, `layer`, `index` over node (NaN where there is none); `sender`, `receiver`,
+        `reader` (the node that the receiver is an input of), `effect`, `low` and `high` over edge,
+        NaN where the circuit has no score or interval. Keys and values belong to their head, or,
+        where heads share them, to a node of their own; `link` marks the further rows that lead
+        from such a node to each of these heads, and are no edges of the circuit.
+    """
+    readers = {edge: _reader(edge.receiver, spec) for edge in sorted(circuit.edges, key=str)}
+    nodes = {edge.sender for edge in circuit.edges} | set(readers.values())
+    order = sorted(nodes, key=lambda node: (node.layer or 0, node))
+    rows = [
+        (str(edge.sender), str(edge.receiver), str(reader), *_score(circuit, edge), False)
+        for edge, reader in readers.items()
+    ]
+    rows += [
+        (str(group), str(head), str(head), np.nan, np.nan, np.nan, True)
+        for group in order
+        for head in order
+        if _serves(group, head, spec)
+    ]
+    names = ("sender", "receiver", "reader", "effect", "low", "high", "link")
+    return xr.Dataset(
+        {
+            "name": ("node", [str(node) for node in order]),
+            "kind": ("node", [str(node.kind) for node in order]),
+            "layer": ("node", _numbers([node.layer for node in order])),
+            "index": ("node", _numbers([node.index for node in order])),
+            **{name: ("edge", [row[at] for row in rows]) for at, name in enumerate(names)},
+        }
+    )
+
+
+def _reader(receiver: Node, spec: ModelSpec) -> Node:
+    reading = readers(receiver, spec)
+    return reading[0] if len(reading) == 1 else owner(receiver)
+
+
+def _serves(group: Node, head: Node, spec: ModelSpec) -> bool:
+    """Whether the head reads the keys and values of the group."""
+    return group.kind == "kv" and head in readers(Node("k", group.layer, group.index), spec)
+
+
+def _score(circuit: Circuit, edge: Edge) -> tuple[float, float, float]:
+    low, high = circuit.intervals.get(edge, (np.nan, np.nan))
+    return circuit.scores.get(edge, np.nan), low, high
+
+
+def _numbers(values: list[int | None]) -> list[float]:
+    return [np.nan if value is None else float(value) for value in values]

@@ -1,0 +1,1 @@
+"""Path patching: effects of senders through receivers."""
