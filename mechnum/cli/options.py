@@ -66,6 +66,10 @@ Metric = Annotated[
     Literal["logit_diff", "logprob", "prob", "logit"],
     typer.Option(help="What is scored: y's logit minus the other answer's, or y alone."),
 ]
+Norm = Annotated[
+    Literal["exact", "frozen"],
+    typer.Option(help="Recompute the norm that a difference passes, or keep its scale."),
+]
 Direction = Annotated[
     Literal["denoise", "noise"],
     typer.Option(help="denoise patches the corrupt run, noise the clean one."),

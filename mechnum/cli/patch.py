@@ -18,6 +18,7 @@ from mechnum.cli.options import (
     MeanOver,
     Metric,
     ModelName,
+    Norm,
     NPairs,
     Out,
     Position,
@@ -51,6 +52,7 @@ def patch(
         Literal["total", "direct", "both"], typer.Option(help="Which effects to measure.")
     ] = "both",
     metric: Metric = "logit_diff",
+    norm: Norm = "exact",
     direction: Direction = "denoise",
     values: PutIn = "other",
     mean_over: MeanOver = "position",
@@ -91,6 +93,7 @@ def patch(
             nodes,
             position=position_of(position),
             metric=metric,
+            norm=norm,
             direction=direction,
             values=values,
             estimands=("total", "direct") if estimand == "both" else (estimand,),

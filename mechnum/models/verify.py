@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
+from mechnum.models.device_check import check_device
 from mechnum.models.exact import exact
 from mechnum.models.run import run
 from mechnum.models.undisturbed import undisturbed
@@ -44,10 +45,11 @@ def verify(
     """Compare the decoder with `forward` of the wrapped model.
 
     Raises:
-        MechnumError: past the tolerance, where the writes do not add up, and where logits are not
-            finite.
+        MechnumError: past the tolerance, where the writes do not add up, where logits are not
+            finite, and on a device that computes other numbers than the CPU.
     """
     tokens = probe_tokens(decoder)
+    check_device(decoder, tokens, _TOLERANCE[decoder.dtype], name)
     with undisturbed(wrapped), exact(decoder.device):
         expected = forward(tokens).float()
         got = decoder(tokens).float()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
 from mechnum.models.memory import batches
 from mechnum.models.norms import centred_for
@@ -15,6 +16,16 @@ from mechnum.patching.local import LocalDifference
 from mechnum.patching.metrics import Metric
 
 NormHandling = Literal["exact", "frozen"]
+
+
+def check_norm(norm: str) -> None:
+    """Refuses other norm handlings.
+
+    Raises:
+        MechnumError: on another.
+    """
+    if norm not in get_args(NormHandling):
+        raise MechnumError(f"unknown norm handling {norm!r}: use 'exact' or 'frozen'")
 
 
 def direct_effect(

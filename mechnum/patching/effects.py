@@ -14,7 +14,7 @@ from torch import Tensor
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
 from mechnum.patching.batches import Direction
-from mechnum.patching.direct import NormHandling, direct_effect, direct_effects
+from mechnum.patching.direct import NormHandling, check_norm, direct_effect, direct_effects
 from mechnum.patching.intervention import Intervention
 from mechnum.patching.joint import joint_direct_differences, joint_scores
 from mechnum.patching.local import LocalDifference, Place, local_difference, states_to_keep
@@ -28,7 +28,6 @@ from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs
 
 Estimand = Literal["total", "direct"]
-_NORMS: Mapping[str, NormHandling] = {"direct": "exact", "direct_frozen": "frozen"}
 
 
 def effects(
@@ -37,6 +36,7 @@ def effects(
     nodes: str | Sequence[Target | str] = "heads",
     position: str | int = "end",
     metric: MetricName = "logit_diff",
+    norm: NormHandling = "exact",
     direction: Direction = "denoise",
     values: ValueName = "other",
     estimands: Collection[Estimand] = ("total", "direct"),
@@ -59,6 +59,8 @@ def effects(
             from the end), "all" to patch every position at once, or "each" for a sweep.
         metric: "logit_diff" is logit(clean answer) − logit(corrupt answer), "logprob" and "prob"
             are the clean answer's, "logit" is its raw logit, which a shift of all logits moves.
+        norm: whether `direct`, and so `indirect`, recomputes the final norm or keeps the base
+            run's scale ("frozen"), as `direct_frozen` always does.
         direction: "denoise" patches the corrupt run, "noise" the clean one.
         values: what is put in: the "other" prompt's, "zero", the "mean" over the base prompts of
             all pairs, or those of another pair's base prompt, drawn at random ("resample").
@@ -68,11 +70,10 @@ def effects(
             or every "prompt" (the mean of the prompts' means).
 
     Returns:
-        `total`, `direct`, `direct_frozen` (the final norm keeps the base run's scale, so that
-        single nodes add up) and `indirect` over (pair, layer) with head, group or neuron, or over
-        (pair, node) for a list; with "each" over position too, counted from the end. Positions that
-        a pair does not have are NaN. `clean_metric` and `corrupt_metric` over pair. In units of the
-        metric.
+        `total`, `direct`, `direct_frozen` (with which single nodes add up) and `indirect` over
+        (pair, layer) with head, group or neuron, or over (pair, node) for a list; with "each" over
+        position too, counted from the end. Positions that a pair does not have are NaN.
+        `clean_metric` and `corrupt_metric` over pair. In units of the metric.
 
     Raises:
         MechnumError: on names that are not known, nodes and positions that do not exist, and pairs
@@ -81,15 +82,16 @@ def effects(
     intervention = Intervention(position, metric, direction, values, mean_over, seed)
     said = intervention.said(model, pairs)
     wanted = _check_estimands(estimands)
+    check_norm(norm)
     selection = select(nodes, model.spec)
     pairs.check_fits(model)
     given = source(model, pairs, intervention, *states_to_keep(selection.kinds))
-    measurement = _Effects(selection, wanted)
+    measurement = _Effects(selection, wanted, norm)
     dims = {dim: selection.coords[dim] for dim in selection.dims}
     found = measure(model, pairs, given, measurement.at, dims, f"effects of {selection.said}")
     if len(wanted) == 2:
         found["indirect"] = found["total"] - found["direct"]
-    return found.assign_attrs(said, nodes=selection.said)
+    return found.assign_attrs(said, nodes=selection.said, norm=norm)
 
 
 def _check_estimands(estimands: Collection[Estimand]) -> tuple[Estimand, ...]:
@@ -102,13 +104,16 @@ def _check_estimands(estimands: Collection[Estimand]) -> tuple[Estimand, ...]:
 class _Effects:
     """What is measured at one place."""
 
-    def __init__(self, selection: Selection, wanted: tuple[Estimand, ...]) -> None:
+    def __init__(
+        self, selection: Selection, wanted: tuple[Estimand, ...], norm: NormHandling
+    ) -> None:
         self.cells = selection.cells
         self.columns = [torch.from_numpy(cell.columns) for cell in self.cells]
         self.n_columns = int(np.prod(selection.shape))
         self.sets = list(selection.sets.values())
         self.set_columns = torch.tensor(list(selection.sets), dtype=torch.long)
         self.wanted = wanted
+        self.norms: Mapping[str, NormHandling] = {"direct": norm, "direct_frozen": "frozen"}
 
     def at(self, place: Place, scorer: Scorer) -> dict[str, Float[Tensor, "column pair"]]:
         """Each estimand of every column of the table."""
@@ -122,7 +127,7 @@ class _Effects:
                 direct_effects(scorer.decoder, scorer.last, own, scorer.metric) for own in local
             ]
             joint = self._joint_directs(place, scorer)
-            for name, norm in _NORMS.items():
+            for name, norm in self.norms.items():
                 found[name] = self._assembled([one[norm] for one in either], joint[norm])
         return found
 
@@ -149,11 +154,11 @@ class _Effects:
         self, place: Place, scorer: Scorer
     ) -> dict[NormHandling, Float[Tensor, "set pair"]]:
         if not self.sets:
-            return dict.fromkeys(_NORMS.values(), scorer.last.new_zeros(0, len(scorer.last)))
+            return dict.fromkeys(self.norms.values(), scorer.last.new_zeros(0, len(scorer.last)))
         differences = joint_direct_differences(place, self.sets)
         return {
             norm: direct_effect(scorer.decoder, scorer.last, differences, scorer.metric, norm)
-            for norm in _NORMS.values()
+            for norm in self.norms.values()
         }
 
     def _assembled(

@@ -40,8 +40,6 @@ def results(
         "dropped": json.dumps(dict(pairs.dropped)),
         **said,
     }
-    if "direct" in measured:
-        attrs["norm"] = "exact"
     parts = {
         "/": xr.Dataset(attrs=attrs),
         f"/{group}": measured.drop_attrs(deep=False),

@@ -239,6 +239,7 @@ def test_bfloat16_effects_follow_float32():
     [
         ({"nodes": "heds"}, "unknown nodes 'heds'"),
         ({"metric": "loss"}, "unknown metric 'loss'"),
+        ({"norm": "thawed"}, "unknown norm handling"),
         ({"estimands": ("indirect",)}, "unknown estimands"),
         ({"values": "noise"}, "unknown values 'noise'"),
         ({"values": "mean", "mean_over": "batch"}, "unknown mean_over 'batch'"),

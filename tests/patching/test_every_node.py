@@ -97,6 +97,17 @@ def test_direct_effects_of_neurons_in_other_metrics(architecture, metric):
         )
 
 
+@pytest.mark.parametrize("nodes", ["heads", "neurons", ["head 0.1 + mlp 2", "attn 1"]])
+def test_a_frozen_norm_is_that_of_the_direct_and_the_indirect_effect(nodes):
+    model, pairs = wrapped("llama grouped"), given_pairs()
+    exact = effects(model, pairs, nodes)
+    frozen = effects(model, pairs, nodes, norm="frozen")
+    np.testing.assert_array_equal(frozen["direct"], exact["direct_frozen"])
+    np.testing.assert_array_equal(frozen["indirect"], frozen["total"] - frozen["direct"])
+    assert np.abs(exact["direct"] - exact["direct_frozen"]).max() > 1e-6
+    assert (exact.attrs["norm"], frozen.attrs["norm"]) == ("exact", "frozen")
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("direction", ["denoise", "noise"])
 def test_a_sweep_over_positions_is_every_position_by_itself(architecture, direction):

@@ -12,7 +12,7 @@ from mechnum.errors import MechnumError
 from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
 from mechnum.patching.batches import Direction
-from mechnum.patching.direct import NormHandling
+from mechnum.patching.direct import NormHandling, check_norm
 from mechnum.patching.edges import Edge, named, possible
 from mechnum.patching.intervention import Intervention
 from mechnum.patching.local import states_to_keep
@@ -165,8 +165,7 @@ def _check(variant: str, frozen: Collection[Freezable], norm: str) -> tuple[Free
         raise MechnumError(f"unknown variant {variant!r}: use 'edge' or 'path'")
     if isinstance(frozen, str) or set(frozen) - set(ALL_FROZEN):
         raise MechnumError(f"cannot freeze {frozen!r}: name 'attn', 'mlps' or both in a list")
-    if norm not in get_args(NormHandling):
-        raise MechnumError(f"unknown norm handling {norm!r}: use 'exact' or 'frozen'")
+    check_norm(norm)
     if variant == "edge":
         return ALL_FROZEN
     return tuple(kind for kind in ALL_FROZEN if kind in frozen)

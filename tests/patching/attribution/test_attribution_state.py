@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import mechnum as mn
-from mechnum.patching import gradients
+from mechnum.patching.attribution import gradients
 from mechnum.patching.attribution.attribution import attribute
 from mechnum.patching.attribution.gradients import metric_gradient
 from mechnum.patching.metrics import Metric

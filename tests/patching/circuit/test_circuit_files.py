@@ -12,7 +12,7 @@ import pytest
 
 from mechnum.errors import MechnumError
 from mechnum.models.spec import spec_from_hf
-from mechnum.patching import eap_ig
+from mechnum.patching.circuit import eap_ig
 from mechnum.patching.circuit.circuit import Circuit, readers
 from mechnum.patching.circuit.files import read_scores
 from mechnum.patching.circuit.graph import Graph
