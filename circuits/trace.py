@@ -10,11 +10,20 @@ import xarray as xr
 
 from mechnum.errors import InvalidInput
 from mechnum.fourier.spectra import key_frequencies
-from mechnum.helix import Helix, causal_scores, helix_planes, numbers_of, sample_prompts, states_of
+from mechnum.helix import Helix, causal_scores, helix_planes
 from mechnum.models import Model
 from mechnum.patching import effects
 from mechnum.patching.provenance import versions
-from mechnum.tasks import Accuracy, Pairs, Prompts, Task, parse
+from mechnum.tasks import (
+    Accuracy,
+    Pairs,
+    Prompts,
+    Task,
+    numbers_of,
+    parse,
+    sample_prompts,
+    states_of,
+)
 from mechnum.tasks.arithmetic import ModularAddition
 from mechnum.tasks.examples import bos_policy, example_pair, token_texts
 from mechnum.tasks.task import Operand

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from mechnum.helix.estimators import Circle, Helix, PCAReconstruction, Polynomial
     from mechnum.helix.heldout import heldout_r2
     from mechnum.helix.planes import helix_planes
-    from mechnum.helix.states import numbers_of, sample_prompts, states_of
 
 _HOMES = {
     "Circle": "estimators",
@@ -26,9 +25,6 @@ _HOMES = {
     "causal_scores": "causal",
     "heldout_r2": "heldout",
     "helix_planes": "planes",
-    "numbers_of": "states",
-    "sample_prompts": "states",
-    "states_of": "states",
 }
 
 __all__ = [
@@ -42,9 +38,6 @@ __all__ = [
     "causal_scores",
     "heldout_r2",
     "helix_planes",
-    "numbers_of",
-    "sample_prompts",
-    "states_of",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

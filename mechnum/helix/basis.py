@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mechnum.errors import InvalidInput
-from mechnum.helix.inputs import known_numbers, positive_integer, training_numbers
+from mechnum.inputs import known_numbers, positive_integer, training_numbers
 
 CONSTANT = "constant"
 

@@ -25,7 +25,6 @@ from mechnum.helix.estimators import (
     explained_variance,
 )
 from mechnum.helix.heldout import Estimator
-from mechnum.helix.states import numbers_of, states_of
 from mechnum.models.model import Model
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.provenance import attributes
@@ -33,6 +32,7 @@ from mechnum.patching.residual import patch_residual
 from mechnum.progress import track
 from mechnum.tasks.pairs import Pairs
 from mechnum.tasks.prompts import Prompts
+from mechnum.tasks.states import numbers_of, states_of
 
 Method = Literal["full", "pca", "helix", "circle", "polynomial", "permuted"]
 
@@ -63,7 +63,7 @@ def causal_scores(
     many components, the polynomials degree 2k + 1, and the circle one column a variable less.
 
     Args:
-        prompts: what is fitted, see `mechnum.helix.states.sample_prompts`.
+        prompts: what is fitted, see `mechnum.tasks.states.sample_prompts`.
         position: name of a position ("a", "b", "end") or an index, negative ones from the end.
         variables: the numbers that the state is a function of: names of the prompts' variables or
             sums of them, as ("a",), ("a+b",), ("a", "b", "a+b"). The default is the operand at its

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mechnum.helix.estimators import BasisRegressor, explained_variance
-from mechnum.helix.inputs import known_numbers, training_data
+from mechnum.inputs import known_numbers, training_data
 
 
 class PermutedLabels(MetaEstimatorMixin, RegressorMixin, BaseEstimator):

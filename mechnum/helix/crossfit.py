@@ -13,7 +13,7 @@ from sklearn.base import clone
 from mechnum.errors import InvalidInput
 from mechnum.helix.estimators import PCAReconstruction
 from mechnum.helix.heldout import Estimator
-from mechnum.helix.inputs import positive_integer
+from mechnum.inputs import positive_integer
 
 
 @dataclass(frozen=True)

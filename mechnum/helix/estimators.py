@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mechnum.errors import InvalidInput
 from mechnum.helix.basis import HelixBasis, NumberBasis, PolynomialBasis
-from mechnum.helix.inputs import (
+from mechnum.inputs import (
     as_columns,
     as_states,
     known_numbers,

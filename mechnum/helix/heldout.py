@@ -15,7 +15,7 @@ from mechnum.errors import InvalidInput
 from mechnum.helix.basis import NumberBasis
 from mechnum.helix.controls import PermutedLabels
 from mechnum.helix.estimators import BasisRegressor, PCAReconstruction, explained_variance
-from mechnum.helix.inputs import numbers_with_states, positive_integer, value_means
+from mechnum.inputs import numbers_with_states, positive_integer, value_means
 
 Estimator = BasisRegressor | PCAReconstruction | PermutedLabels
 

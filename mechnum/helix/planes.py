@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from mechnum.errors import InvalidInput
 from mechnum.helix.basis import cosine_name, sine_name
 from mechnum.helix.estimators import Helix, explained_variance
-from mechnum.helix.inputs import numbers_with_states, value_means
+from mechnum.inputs import numbers_with_states, value_means
 
 
 def helix_planes(helix: Helix, numbers: Any, states: Any) -> xr.Dataset:

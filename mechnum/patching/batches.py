@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from mechnum.errors import MechnumError
 from mechnum.models.decoder import StateName
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
 from mechnum.models.run import first_difference
 from mechnum.models.spec import ModelSpec
 from mechnum.tasks.pairs import PairGroup, Pairs
+from mechnum.tasks.positions import resolve_position
 
 Direction = Literal["denoise", "noise"]
 
@@ -104,28 +104,6 @@ def run_bytes(spec: ModelSpec, states: tuple[StateName, ...], length: int, n_kep
     kept = sum(widths.get(name, spec.d_model) for name in states if name not in ("k", "v"))
     layer = n_kept * kept + 2 * length * groups
     return 2 * 4 * spec.n_layers * layer + block_bytes(spec, length, length)
-
-
-def resolve_position(
-    position: str | int, named: Mapping[str, Int[Tensor, " pair"]], length: int
-) -> Int[Tensor, " pair"]:
-    """The patched position of each pair.
-
-    Raises:
-        MechnumError: on an unknown name, and on an index outside the prompt.
-    """
-    if isinstance(position, bool) or not isinstance(position, str | int):
-        raise MechnumError(f"{position!r} is no position: use a name or an index")
-    if isinstance(position, str):
-        if position not in named:
-            raise MechnumError(
-                f"the prompts have no position {position!r}: use one of {', '.join(named)}, "
-                "'all', 'each' or an index"
-            )
-        return named[position]
-    if not -length <= position < length:
-        raise MechnumError(f"position {position} is outside prompts of {length} tokens")
-    return torch.full_like(named["end"], position % length)
 
 
 def _places(position: str | int, group: PairGroup, length: int) -> Int[Tensor, " pair"]:

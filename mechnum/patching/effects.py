@@ -14,6 +14,7 @@ from torch import Tensor
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
 from mechnum.patching.batches import Direction
+from mechnum.patching.cost import announce
 from mechnum.patching.direct import NormHandling, check_norm, direct_effect, direct_effects
 from mechnum.patching.intervention import Intervention
 from mechnum.patching.joint import joint_direct_differences, joint_scores
@@ -78,6 +79,9 @@ def effects(
     Raises:
         MechnumError: on names that are not known, nodes and positions that do not exist, and pairs
             that the model cannot read.
+
+    Warns:
+        UserWarning: before a measurement that takes very long or very much memory.
     """
     intervention = Intervention(position, metric, direction, values, mean_over, seed)
     said = intervention.said(model, pairs)
@@ -85,6 +89,15 @@ def effects(
     check_norm(norm)
     selection = select(nodes, model.spec)
     pairs.check_fits(model)
+    n_tables = sum({"total": 1, "direct": 2}[name] for name in wanted) + (len(wanted) == 2)
+    announce(
+        model,
+        pairs,
+        intervention,
+        f"effects of {selection.said}",
+        n_tables * int(np.prod(selection.shape)),
+        selection.n_layers_run(model.spec.n_layers) if "total" in wanted else 0,
+    )
     given = source(model, pairs, intervention, *states_to_keep(selection.kinds))
     measurement = _Effects(selection, wanted, norm)
     dims = {dim: selection.coords[dim] for dim in selection.dims}

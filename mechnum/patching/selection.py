@@ -92,6 +92,12 @@ class Selection:
         kinds.update(node.kind for nodes in self.sets.values() for node in nodes)
         return kinds
 
+    def n_layers_run(self, n_layers: int) -> int:
+        """Layers that the patched runs of all columns recompute."""
+        single = sum((n_layers - cell.layer) * len(cell.columns) for cell in self.cells)
+        firsts = [min(node.layer or 0 for node in nodes) for nodes in self.sets.values()]
+        return single + sum(n_layers - first for first in firsts)
+
 
 def select(nodes: str | Sequence[Target | str], spec: ModelSpec) -> Selection:
     """A table of all nodes of a kind, or a list of nodes and sets.

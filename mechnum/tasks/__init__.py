@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mechnum.tasks.numbers import NumberTokens
     from mechnum.tasks.pairs import PairGroup, Pairs
     from mechnum.tasks.prompts import Prompts
+    from mechnum.tasks.states import activations_of, numbers_of, sample_prompts, states_of
     from mechnum.tasks.task import Task
 
 _HOMES = {
@@ -22,10 +23,14 @@ _HOMES = {
     "Pairs": "pairs",
     "Prompts": "prompts",
     "Task": "task",
+    "activations_of": "states",
     "addition": "arithmetic",
     "modular_addition": "arithmetic",
+    "numbers_of": "states",
     "pairs_from_tokens": "given",
     "parse": "arithmetic",
+    "sample_prompts": "states",
+    "states_of": "states",
 }
 
 __all__ = [
@@ -35,10 +40,14 @@ __all__ = [
     "Pairs",
     "Prompts",
     "Task",
+    "activations_of",
     "addition",
     "modular_addition",
+    "numbers_of",
     "pairs_from_tokens",
     "parse",
+    "sample_prompts",
+    "states_of",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -54,7 +54,7 @@ def test_a_device_that_computes_the_same_passes(architecture):
 @pytest.mark.parametrize("architecture", fixtures.ARCHITECTURES)
 def test_a_device_that_turns_a_sign_is_refused(architecture):
     decoder, tokens = elsewhere(SignTurned, architecture)
-    with pytest.raises(MechnumError, match="computes other numbers than the CPU .* use device="):
+    with pytest.raises(MechnumError, match=r"computes other numbers than the CPU .* use device="):
         check_device(decoder, tokens, 1e-3, "it")
 
 
@@ -67,4 +67,3 @@ def test_the_check_runs_when_a_model_is_wrapped(monkeypatch):
     ((decoder, _, tolerance, _),) = asked
     assert isinstance(decoder, Decoder)
     assert tolerance == 1e-3
-

@@ -12,9 +12,9 @@ import mechnum as mn
 from mechnum.errors import MechnumError
 from mechnum.models.memory import memory_budget
 from mechnum.models.verify import probe_tokens
-from mechnum.patching.batches import resolve_position
 from mechnum.patching.effects import effects
 from mechnum.tasks import pairs_from_tokens
+from mechnum.tasks.positions import resolve_position
 from tests import fixtures
 from tests.patching import slow
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
@@ -16,6 +17,7 @@ from mechnum.patching.attribution.gradient_runs import gradient_bytes
 from mechnum.patching.attribution.nodes import NodeAttribution
 from mechnum.patching.attribution.sender_products import written_bytes
 from mechnum.patching.batches import Direction
+from mechnum.patching.cost import announce
 from mechnum.patching.edges import named, possible
 from mechnum.patching.intervention import Intervention
 from mechnum.patching.local import states_to_keep
@@ -167,6 +169,8 @@ def _measured(
     estimates: NodeAttribution | EdgeAttribution,
     dims: Mapping[str, Sequence[int] | Sequence[str]],
 ) -> xr.Dataset:
+    n_values = math.prod(map(len, dims.values()))
+    announce(model, pairs, given.intervention, "estimates", n_values)
     # Within the caller's inference mode no gradient could be taken.
     with torch.inference_mode(False):
         return measure(model, pairs, given, estimates.at, dims, "attribution", estimates.each)

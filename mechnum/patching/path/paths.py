@@ -6,12 +6,14 @@ from collections.abc import Collection, Sequence
 from typing import Literal, get_args
 
 import numpy as np
+import torch
 import xarray as xr
 
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
 from mechnum.patching.batches import Direction
+from mechnum.patching.cost import announce
 from mechnum.patching.direct import NormHandling, check_norm
 from mechnum.patching.edges import Edge, named, possible
 from mechnum.patching.intervention import Intervention
@@ -79,6 +81,9 @@ def path_effects(
     Raises:
         MechnumError: on names that are not known, and on nodes that do not exist, write nothing or
             have no input.
+
+    Warns:
+        UserWarning: before a measurement that takes very long or very much memory.
     """
     rows = senders_named(senders, model.spec)
     columns = receivers_named(receivers, model.spec)
@@ -137,6 +142,10 @@ def measured_paths(
     intervention: Intervention,
 ) -> xr.Dataset:
     """The effects of the wanted edges of a matrix, without attributes."""
+    spec = model.spec
+    entered = [min(node.read_at(spec) for node in members(one)) // 2 for one in receivers]
+    n_layers_run = matrix.wanted.sum(0) @ (spec.n_layers - torch.tensor(entered))
+    announce(model, pairs, intervention, "path effects", matrix.wanted.numel(), int(n_layers_run))
     given = path_source(model, pairs, senders, receivers, intervention)
     dims = {"sender": named(senders), "receiver": named(receivers)}
     return measure(model, pairs, given, matrix.at, dims, "path effects")

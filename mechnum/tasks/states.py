@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int64
 
 from mechnum.errors import MechnumError
-from mechnum.helix.inputs import positive_integer
+from mechnum.inputs import positive_integer
+from mechnum.models.decoder import StateName
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
-from mechnum.patching.batches import resolve_position
+from mechnum.models.run import Run
+from mechnum.models.spec import ModelSpec
 from mechnum.progress import track
 from mechnum.tasks.accuracy import Accuracy
+from mechnum.tasks.positions import resolve_position
 from mechnum.tasks.prompts import Prompts
 
 
@@ -61,9 +65,46 @@ def states_of(
         MechnumError: on a position that the prompts do not have, and on tokens that the model
             cannot read.
     """
+    n_layers, d_model = model.spec.n_layers, model.spec.d_model
+    states = np.empty((n_layers + 1, sum(map(len, prompts)), d_model), dtype=np.float32)
+    for rows, run in _runs(model, prompts, position, "resid_pre", d_model):
+        entering = [run["resid_pre", layer][:, 0] for layer in range(n_layers)]
+        states[:, rows] = torch.stack([*entering, run.last[:, 0]]).float().cpu().numpy()
+    return states
+
+
+def activations_of(
+    model: Model, prompts: Sequence[Prompts], name: StateName, position: str | int = "end"
+) -> Float32[np.ndarray, "layer prompt *width"]:
+    """What every layer computes under `name` at one position, group after group.
+
+    Memory as in `states_of`.
+
+    Args:
+        name: "attn_out", "mlp_out", "resid_mid", ...: [d_model]; "q", "z": [head, d_head]; "k",
+            "v": [kv_head, d_head]; "mlp_hidden": [d_mlp]. See `mechnum.models.run.Run`.
+
+    Raises:
+        MechnumError: as `states_of`, on states that the model does not have, and on "pattern",
+            whose width differs from position to position.
+    """
+    if name == "pattern":
+        raise MechnumError("patterns have no common width: read them from model.run instead")
     spec = model.spec
-    total = sum(map(len, prompts))
-    states = np.empty((spec.n_layers + 1, total, spec.d_model), dtype=np.float32)
+    width = _width(name, spec)
+    states = np.empty((spec.n_layers, sum(map(len, prompts)), *width), dtype=np.float32)
+    for rows, run in _runs(model, prompts, position, name, math.prod(width)):
+        first = run.start if name in ("k", "v") else 0
+        own = [run[name, layer][:, first].float().cpu() for layer in range(spec.n_layers)]
+        states[:, rows] = torch.stack(own).numpy()
+    return states
+
+
+def _runs(
+    model: Model, prompts: Sequence[Prompts], position: str | int, name: StateName, width: int
+) -> Iterator[tuple[Int64[np.ndarray, " row"], Run]]:
+    """Rows of the result, and a run of their prompts with one state kept from the position on."""
+    spec = model.spec
     before = 0
     todo = []
     for group in prompts:
@@ -71,16 +112,20 @@ def states_of(
         places = resolve_position(position, group.positions, length)
         for place in places.unique().tolist():
             rows = (places == place).nonzero().flatten()
-            kept_bytes = 4 * spec.n_layers * (length - place) * spec.d_model
+            kept_bytes = 4 * spec.n_layers * (length - place) * width
             row_bytes = kept_bytes + block_bytes(spec, length, length)
             todo += [(group, place, before, rows[part]) for part in batches(len(rows), row_bytes)]
         before += len(group)
     for group, place, offset, rows in track(todo, f"states at {position}"):
-        run = model.run(group.tokens[rows], keep=("resid_pre",), start=place)
-        entering = [run["resid_pre", layer][:, 0] for layer in range(spec.n_layers)]
-        at_place = torch.stack([*entering, run.last[:, 0]]).float().cpu()
-        states[:, offset + rows.numpy()] = at_place.numpy()
-    return states
+        yield offset + rows.numpy(), model.run(group.tokens[rows], keep=(name,), start=place)
+
+
+def _width(name: StateName, spec: ModelSpec) -> tuple[int, ...]:
+    if name in ("q", "z"):
+        return spec.n_heads, spec.d_head
+    if name in ("k", "v"):
+        return spec.n_kv_heads, spec.d_head
+    return (spec.d_mlp,) if name == "mlp_hidden" else (spec.d_model,)
 
 
 def numbers_of(

@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 import torch
 
+import mechnum as mn
 from mechnum.errors import MechnumError
-from mechnum.helix import numbers_of, sample_prompts, states_of
 from mechnum.models import Model
-from mechnum.tasks import Prompts, modular_addition
+from mechnum.models.decoder import StateName
+from mechnum.tasks import (
+    Prompts,
+    activations_of,
+    modular_addition,
+    numbers_of,
+    sample_prompts,
+    states_of,
+)
+from tests import fixtures
 from tests.helix.nets import P, tiny_model
 
 
@@ -51,6 +60,24 @@ def test_states_are_those_of_one_prompt_at_a_time(model: Model) -> None:
             np.testing.assert_allclose(states[layer + 1, place], expected, atol=1e-5)
     last = states_of(model, groups, -1)
     np.testing.assert_array_equal(last, states_of(model, groups, "end"))
+
+
+@pytest.mark.parametrize("name", ["attn_out", "mlp_hidden", "mlp_out", "z", "k", "v", "q"])
+def test_activations_are_those_of_one_prompt_at_a_time(name: StateName) -> None:
+    model = mn.wrap(fixtures.llama())
+    groups = (
+        prompts_of([[10, 12, 5], [13, 14, 5], [15, 16, 5]], [0, 1, 0]),
+        prompts_of([[17, 18, 19, 5]], [2]),
+    )
+    found = activations_of(model, groups, name, "a")
+    single = [(row, at) for g in groups for row, at in zip(g.tokens, g.positions["a"], strict=True)]
+    for place, (row, at) in enumerate(single):
+        run = model.run(row[None], keep=(name,))
+        for layer in range(3):
+            expected = run[name, layer][0, int(at)].numpy()
+            np.testing.assert_allclose(found[layer, place], expected, atol=1e-5)
+    with pytest.raises(MechnumError, match="patterns have no common width"):
+        activations_of(model, groups, "pattern")
 
 
 def test_numbers_follow_the_groups() -> None:
