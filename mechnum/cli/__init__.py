@@ -6,6 +6,7 @@ Command modules import torch and the models inside the command, so that `--help`
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import NoReturn
 
 from mechnum.errors import MechnumError
@@ -15,6 +16,7 @@ INTERRUPTED = 130
 
 def main() -> NoReturn:
     """Run the command in `sys.argv` and exit: 0 done, 2 refused, 130 interrupted."""
+    warnings.formatwarning = _warning_line
     try:
         from mechnum.cli.app import app
 
@@ -36,6 +38,14 @@ def main() -> NoReturn:
 
 
 def _stop(message: str, code: int) -> NoReturn:
-    line = " ".join(message.split())
-    sys.stderr.write(f"mechnum: {line}\n")
+    sys.stderr.write(_line(message))
     sys.exit(code)
+
+
+def _warning_line(message: Warning | str, *_where: object, **_more: object) -> str:
+    """Warnings as the refusals look, without a place in the source."""
+    return _line(str(message))
+
+
+def _line(message: str) -> str:
+    return f"mechnum: {' '.join(message.split())}\n"

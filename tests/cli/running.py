@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,9 @@ Run = Callable[..., tuple[object, str, str]]
 
 def runner(monkeypatch, capsys) -> Run:
     """Runs `mechnum` with the arguments; gives exit code, standard output and standard error."""
+
+    # What main sets goes back to what it was.
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
 
     def run(*arguments: str) -> tuple[object, str, str]:
         monkeypatch.setattr(sys, "argv", ["mechnum", *arguments])

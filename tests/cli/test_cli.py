@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -93,6 +94,18 @@ def test_system_errors_are_one_line(run, failing):
     assert code == 2
     assert err.startswith("mechnum: /data/report.html cannot be read or written (No space left")
     assert err.count("\n") == 1
+
+
+def test_a_warning_is_one_line_without_a_place_in_the_source(run, monkeypatch, capsys):
+    def warned(*_arguments: object) -> None:
+        with pytest.warns() as caught:
+            warnings.warn("this takes\nlong: take less", stacklevel=1)
+        # pytest keeps warnings to itself: write it as Python would.
+        sys.stderr.write(warnings.formatwarning(caught[0].message, UserWarning, "there.py", 7))
+        raise MechnumError("enough: stop")
+
+    monkeypatch.setattr(trace, "load_model", warned)
+    assert run("trace")[2] == "mechnum: this takes long: take less\nmechnum: enough: stop\n"
 
 
 def test_interrupt(run, failing):
