@@ -27,6 +27,7 @@ from mechnum.patching.intervention import Intervention
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.path.paths import edge_effects
 from mechnum.patching.results import results
+from mechnum.patching.values import ValueName
 from mechnum.tasks import Pairs
 
 SearchMethod = Literal["eap", "eap-ig", "exact"]
@@ -39,6 +40,7 @@ def find_circuit(
     method: SearchMethod = "eap-ig",
     metric: MetricName = "logit_diff",
     direction: Direction = "denoise",
+    values: ValueName = "other",
     seed: int = 0,
     **said: str | int | float,
 ) -> tuple[Circuit, xr.DataTree]:
@@ -52,6 +54,8 @@ def find_circuit(
         n_edges: size of the circuit.
         method: scores are estimates by `mechnum.attribute` ("eap", "eap-ig"), or "exact" effects
             by `mechnum.path_effects`, which take a suffix run for each edge.
+        values: what cut edges carry when the circuit is tested, see `mechnum.faithfulness`. Edges
+            are always scored by what the other prompt's values do.
         said: further attributes of the results, such as the command.
 
     Returns:
@@ -96,13 +100,16 @@ def find_circuit(
         n_pairs_found_on=len(chosen_on),
         n_edges=n_edges,
         n_edges_of_the_model=n_all,
+        cut_edges_carry=values,
         **said,
     )
     tests = {
-        "/faithfulness": faithfulness(model, tested_on, circuit, metric, seed=seed),
-        "/completeness": completeness(model, tested_on, circuit, metric, seed=seed),
-        "/minimality": minimality(model, tested_on, circuit, metric, seed=seed),
-        "/curve": faithfulness_curve(model, tested_on, scores, metric=metric, seed=seed),
+        "/faithfulness": faithfulness(model, tested_on, circuit, metric, values, seed=seed),
+        "/completeness": completeness(model, tested_on, circuit, metric, values, seed=seed),
+        "/minimality": minimality(model, tested_on, circuit, metric, values, seed=seed),
+        "/curve": faithfulness_curve(
+            model, tested_on, scores, metric=metric, values=values, seed=seed
+        ),
     }
     return circuit, xr.DataTree.from_dict(
         {

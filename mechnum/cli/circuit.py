@@ -19,6 +19,7 @@ from mechnum.cli.options import (
     ModelName,
     NPairs,
     Out,
+    PutIn,
     Quiet,
     Seed,
     Shots,
@@ -44,6 +45,7 @@ def circuit(
     ] = "eap-ig",
     metric: Metric = "logit_diff",
     direction: Direction = "denoise",
+    values: PutIn = "other",
     task: TaskName = None,
     between: Between = "0-99",
     max_sum: MaxSum = None,
@@ -73,7 +75,9 @@ def circuit(
         chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
         drawn, said = drawn_pairs(chosen, loaded, pairs, vary, seed, wrong_too)
         said["command"] = command_line()
-        found, results = find_circuit(loaded, drawn, edges, method, metric, direction, seed, **said)
+        found, results = find_circuit(
+            loaded, drawn, edges, method, metric, direction, values, seed, **said
+        )
         page, data = save(results, out)
         graph = found.save(out / "circuit.json", loaded.spec)
     to_stdout(circuit_summary(results, top))

@@ -70,7 +70,8 @@ def propagate(
         ends = _Stack(decoder, base, pieces).run()
         for piece, end in zip(pieces, ends, strict=True):
             found[piece.index].append(score(end))
-    empty = base.last.new_zeros(0, len(base.last))
+    # Of no rows, so that it has the precision of a score.
+    empty = score(base.last[:, -1].new_zeros(0, *base.last[:, -1].shape))
     return [torch.cat(scores) if scores else empty for scores in found]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import mechnum as mn
@@ -43,6 +44,20 @@ def test_prints_and_writes(run, tmp_path):
     page = html[html.index("How it was made</h2>") :]
     for fact in ("eap-ig", "mechnum circuit adder-gptj", "463", "none: the tokenizer"):
         assert fact in page, fact
+
+
+def test_cut_edges_carry_what_is_asked_for(run, tmp_path):
+    code, _, err = run(*ADDER, "--edges", "6", "--values", "mean")
+    assert (code, err) == (0, "")
+    model = mn.load("adder-gptj")
+    _, tested = mn.tasks.addition(range(12)).pairs(model, 8, seed=0).split(seed=0)
+    written = read_netcdf(tmp_path / "report" / "results.nc")
+    circuit = mn.Circuit.load(tmp_path / "report" / "circuit.json", model.spec)
+    for values, same in (("mean", True), ("other", False)):
+        expected = mn.faithfulness(model, tested, circuit, values=values)["faithfulness"].values
+        assert np.allclose(written["faithfulness"]["faithfulness"], expected) is same
+    html = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "the mean over prompts" in html
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,28 @@ def test_the_order_of_nodes_does_not_matter():
     )
 
 
-@pytest.mark.parametrize("table", ["heads", "neurons", "k", "residual"])
+@pytest.mark.parametrize("position", [1, "all"])
+def test_swaps_at_several_layers_read_the_stored_run(position):
+    """The value at a layer is that of its own run, whatever was put in at the layers below."""
+    model, pairs = wrapped("llama grouped"), given_pairs()
+    names = [f"resid_post {layer}" for layer in range(3)]
+    sets = [" + ".join(names[:count]) for count in (1, 2, 3)]
+    joint = effects(model, pairs, sets, position)["total"].values
+    singles = effects(model, pairs, names, position)["total"].values
+    if position == "all":
+        # Each swap is overwritten by the one above it.
+        np.testing.assert_allclose(joint, singles, atol=1e-11)
+    slow = Rerun(model, pairs)
+    for column, text in enumerate(sets):
+        nodes = frozenset(parse_node(part) for part in text.split("+"))
+        np.testing.assert_allclose(
+            joint[:, column], slow.total(nodes, POSITIONS[position]), atol=1e-11
+        )
+    twice = frozenset({parse_node("resid_post 1"), parse_node("blocks.1.hook_resid_post")})
+    assert twice == frozenset({parse_node("resid_post 1")})
+
+
+@pytest.mark.parametrize("table", ["heads", "neuron 1.*, neuron 2.5", "k", "residual"])
 @pytest.mark.parametrize("position", ["end", "all", "each"])
 def test_stacks_of_1_7_and_100_patches_agree(table, position, monkeypatch):
     from mechnum.patching import propagate

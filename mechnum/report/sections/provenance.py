@@ -25,6 +25,7 @@ _LABELS = {
     "found_by": "Edges chosen by",
     "n_edges": "Edges of the circuit",
     "n_edges_of_the_model": "Edges of the model",
+    "cut_edges_carry": "What cut edges carry",
     "variant": "Variant",
     "frozen": "Frozen components",
     "metric": "Metric",
@@ -54,12 +55,14 @@ _MEANINGS = {
     "denoise": "the corrupt run is patched",
     "noise": "the clean run is patched",
     "other": "those of the pair's other prompt",
+    "mean": "the mean over prompts",
+    "resample": "those of another pair's prompt",
     "exact": "recomputed",
     "frozen": "the unpatched run's scale is kept",
     "edge": "only the receiver's input changes",
     "path": "the receiver's value is read in a run with the sender patched",
 }
-_EXPLAINED = ("direction", "values", "norm", "variant")
+_EXPLAINED = ("direction", "values", "cut_edges_carry", "norm", "variant")
 
 
 def provenance_section(results: xr.DataTree) -> Section:
