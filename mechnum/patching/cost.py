@@ -21,7 +21,7 @@ def announce(
     intervention: Intervention,
     what: str,
     n_values: int,
-    n_layers_run: int = 0,
+    n_layers_run: float = 0.0,
 ) -> None:
     """Warn of a measurement whose results or runs pass a limit.
 

@@ -96,7 +96,7 @@ def effects(
         intervention,
         f"effects of {selection.said}",
         n_tables * int(np.prod(selection.shape)),
-        selection.n_layers_run(model.spec.n_layers) if "total" in wanted else 0,
+        selection.n_layers_run(model.spec) if "total" in wanted else 0.0,
     )
     given = source(model, pairs, intervention, *states_to_keep(selection.kinds))
     measurement = _Effects(selection, wanted, norm)

@@ -158,6 +158,11 @@ def read_at(kind: NodeKind, layer: int, spec: ModelSpec) -> int:
     return 2 * layer + (1 if kind in _MLP and not spec.parallel else 0)
 
 
+def layers_above(point: int, spec: ModelSpec) -> float:
+    """How many layers read the residual stream at a point or above, halves counted."""
+    return spec.n_layers - point / 2
+
+
 # One node, or several that are patched together.
 Target = Node | frozenset[Node]
 

@@ -21,8 +21,10 @@ from mechnum.patching.nodes import (
     Target,
     check_all,
     grouped,
+    layers_above,
     members,
     n_parts,
+    written_at,
 )
 
 # Tables of all nodes of a kind, by the name that is asked for.
@@ -92,11 +94,15 @@ class Selection:
         kinds.update(node.kind for nodes in self.sets.values() for node in nodes)
         return kinds
 
-    def n_layers_run(self, n_layers: int) -> int:
+    def n_layers_run(self, spec: ModelSpec) -> float:
         """Layers that the patched runs of all columns recompute."""
-        single = sum((n_layers - cell.layer) * len(cell.columns) for cell in self.cells)
+        single = sum(
+            layers_above(written_at(cell.kind, cell.layer, spec), spec) * len(cell.columns)
+            for cell in self.cells
+        )
+        # A set is run from the first layer that it changes.
         firsts = [min(node.layer or 0 for node in nodes) for nodes in self.sets.values()]
-        return single + sum(n_layers - first for first in firsts)
+        return float(single + sum(spec.n_layers - first for first in firsts))
 
 
 def select(nodes: str | Sequence[Target | str], spec: ModelSpec) -> Selection:

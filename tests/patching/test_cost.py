@@ -48,8 +48,8 @@ def test_the_size_of_a_result(model, monkeypatch):
     ("position", "prompts"), [("end", 3 / 5), ("a", 3 * 4 / 5), ("all", 3), ("each", 3 * 3)]
 )
 def test_forwards_of_total_effects(model, monkeypatch, position, prompts):
-    # A head of layer l recomputes the 3 − l layers from its own on: 4 heads × (3 + 2 + 1) / 3.
-    n_forwards = prompts * 8
+    # A head of layer l recomputes its own MLP and the layers above: 4 heads × (5 + 3 + 1) halves.
+    n_forwards = prompts * 6
 
     def total():
         effects(model, given_pairs(), "heads", position)
@@ -65,14 +65,15 @@ def test_forwards_of_total_effects(model, monkeypatch, position, prompts):
 
 
 def test_forwards_of_paths(model, monkeypatch):
-    # 4 heads of layer 0 and 4 of layer 1 reach 4 queries of layer 2 (one layer each); those of
-    # layer 0 reach 4 of layer 1 (two layers each): (8 × 4 × 1 + 4 × 4 × 2) / 3 for each of 3 pairs.
+    # 8 heads of layers 0 and 1 reach 4 queries of layer 2 (half a layer is left to run), those of
+    # layer 0 reach 4 of layer 1 (a layer and a half): (8 × 4 × 1 + 4 × 4 × 3) / 2 layers for each
+    # of 3 pairs, of 3 layers a forward.
     def paths():
         path_effects(model, given_pairs(), "heads", "q")
 
-    assert not said(monkeypatch, "FORWARD_LIMIT", 64, paths)
-    (line,) = said(monkeypatch, "FORWARD_LIMIT", 63.9, paths)
-    assert "these path effects take as much as 64 forwards" in line
+    assert not said(monkeypatch, "FORWARD_LIMIT", 40, paths)
+    (line,) = said(monkeypatch, "FORWARD_LIMIT", 39.9, paths)
+    assert "these path effects take as much as 40 forwards" in line
 
 
 def test_the_size_of_estimates(model, monkeypatch):

@@ -20,7 +20,7 @@ from mechnum.patching.intervention import Intervention
 from mechnum.patching.local import states_to_keep
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.nodes import NodeKind, Target, members
+from mechnum.patching.nodes import NodeKind, Target, layers_above, members
 from mechnum.patching.path.matrix import ALL_FROZEN, PathMatrix
 from mechnum.patching.path.streams import Freezable
 from mechnum.patching.path.targets import receivers_named, senders_named
@@ -143,9 +143,11 @@ def measured_paths(
 ) -> xr.Dataset:
     """The effects of the wanted edges of a matrix, without attributes."""
     spec = model.spec
-    entered = [min(node.read_at(spec) for node in members(one)) // 2 for one in receivers]
-    n_layers_run = matrix.wanted.sum(0) @ (spec.n_layers - torch.tensor(entered))
-    announce(model, pairs, intervention, "path effects", matrix.wanted.numel(), int(n_layers_run))
+    above = [
+        layers_above(min(node.written_at(spec) for node in members(one)), spec) for one in receivers
+    ]
+    n_layers_run = matrix.wanted.sum(0).double() @ torch.tensor(above, dtype=torch.float64)
+    announce(model, pairs, intervention, "path effects", matrix.wanted.numel(), float(n_layers_run))
     given = path_source(model, pairs, senders, receivers, intervention)
     dims = {"sender": named(senders), "receiver": named(receivers)}
     return measure(model, pairs, given, matrix.at, dims, "path effects")
