@@ -21,6 +21,7 @@ from torch import Tensor
 
 from mechnum.models.decoder import Decoder, KeysValues, StateName
 from mechnum.models.memory import block_bytes, rows_at_a_time, working_rows
+from mechnum.models.norms import at_least_float32
 from mechnum.models.run import Run
 
 
@@ -70,8 +71,8 @@ def propagate(
         ends = _Stack(decoder, base, pieces).run()
         for piece, end in zip(pieces, ends, strict=True):
             found[piece.index].append(score(end))
-    # Of no rows, so that it has the precision of a score.
-    empty = score(base.last[:, -1].new_zeros(0, *base.last[:, -1].shape))
+    # In the precision of a score.
+    empty = at_least_float32(base.last.new_zeros(0, len(base.last)))
     return [torch.cat(scores) if scores else empty for scores in found]
 
 
