@@ -5,10 +5,11 @@ Tokens: 0 begins a prompt, 1 pads, 2 is '+', 3 is '=', and numbers start at 6.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -115,6 +116,11 @@ ARCHITECTURES: dict[str, Callable[[], Any]] = {
         }
     ),
 }
+
+
+def rest_slow(names: Iterable[str], *fast: str) -> list[Any]:
+    """Parameters of which all but `fast` are left to the slow tests."""
+    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def submodules(model: Any, layer: int) -> tuple[nn.Module, nn.Module]:

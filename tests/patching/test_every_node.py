@@ -17,6 +17,9 @@ from tests.patching.rerun import Rerun
 from tests.patching.test_effects import given_pairs
 
 ARCHITECTURES = ["gpt2", "gptj", "gpt_neox parallel", "gpt_neox sequential", "llama grouped"]
+# Parallel and sequential blocks, adjacent and half-split rotary pairs, plain and gated MLPs, heads
+# with groups and without; what the others add shows in the tests that take all of them.
+TWO_KINDS = fixtures.rest_slow(ARCHITECTURES, "gptj", "llama grouped")
 TABLES = {
     "heads": "head",
     "attn": "attn",
@@ -84,7 +87,7 @@ def test_neurons_are_those_of_reruns(architecture, position):
     )
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("metric", ["logprob", "prob", "logit"])
 def test_direct_effects_of_neurons_in_other_metrics(architecture, metric):
     model, pairs = wrapped(architecture), given_pairs()
@@ -108,7 +111,7 @@ def test_a_frozen_norm_is_that_of_the_direct_and_the_indirect_effect(nodes):
     assert (exact.attrs["norm"], frozen.attrs["norm"]) == ("exact", "frozen")
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("direction", ["denoise", "noise"])
 def test_a_sweep_over_positions_is_every_position_by_itself(architecture, direction):
     model, pairs = wrapped(architecture), given_pairs()
@@ -163,7 +166,7 @@ SETS = ["head 0.1 + head 2.3", "mlp 0 + mlp 2", "attn 1 + head 1.2 + neuron 2.7"
         "resid_pre 1 + head 2.0", "pattern 0.3 + v 0.g1 + embed"]  # fmt: skip
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_sets_are_patched_in_one_run(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()

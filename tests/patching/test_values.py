@@ -12,6 +12,7 @@ from mechnum.patching.effects import effects
 from mechnum.patching.nodes import Node, all_nodes
 from mechnum.patching.values import MeanOfStates
 from mechnum.tasks import pairs_from_tokens
+from tests import fixtures
 from tests.patching.rerun import Rerun
 from tests.patching.test_effects import ANSWERS, CLEAN, CORRUPT, CORRUPT_ANSWERS, given_pairs
 from tests.patching.test_every_node import TABLES, wrapped
@@ -31,7 +32,7 @@ def replaced_by(slow, node, value, position):
     return slow.score(edited) - slow.score(slow.base)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", fixtures.rest_slow(ARCHITECTURES, "gptj", "llama grouped"))
 @pytest.mark.parametrize("table", ["heads", "attn", "mlps", "k", "v"])
 @pytest.mark.parametrize("position", [-1, 1, slice(None)])
 def test_zero_and_mean_ablations(architecture, table, position):

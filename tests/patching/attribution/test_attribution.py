@@ -24,13 +24,13 @@ from tests.patching.micro import micro, micro_pairs
 from tests.patching.micro_norm import micro_norm, micro_norm_pairs
 from tests.patching.plain import Trace
 from tests.patching.test_effects import ANSWERS, CLEAN, CORRUPT, CORRUPT_ANSWERS, given_pairs
-from tests.patching.test_every_node import ARCHITECTURES, POSITIONS, TABLES, by_node, wrapped
+from tests.patching.test_every_node import POSITIONS, TABLES, TWO_KINDS, by_node, wrapped
 
 # A step of 1e-4 leaves an error of about 1e-8 in float64; 1 % would hide half of what can go wrong.
 CLOSE = {"rtol": 1e-5, "atol": 1e-9}
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_nodes_are_central_differences(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()
@@ -43,7 +43,7 @@ def test_nodes_are_central_differences(architecture, position):
         assert np.abs(found["estimate"]).max() > 1e-4
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_neurons_and_residual_states_are_central_differences(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()
@@ -61,7 +61,7 @@ def test_neurons_and_residual_states_are_central_differences(architecture, posit
     np.testing.assert_allclose(residual.sel({"layer": -1}), found[:, 4], **CLOSE)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_edges_between_components_are_central_differences(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()
@@ -84,7 +84,7 @@ RECEIVERS = ["neuron_in 1.5", "neuron_in 2.0", "neuron_in 2.9", "q 2.1", "k 2.g1
              "mlp_in 2", "logits"]  # fmt: skip
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("position", POSITIONS)
 @pytest.mark.parametrize("ig_steps", [None, 3])
 def test_other_edges_are_central_differences(architecture, position, ig_steps):
@@ -103,7 +103,7 @@ def test_other_edges_are_central_differences(architecture, position, ig_steps):
                 np.testing.assert_allclose(found[:, row, column], expected, **CLOSE)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_integrated_gradients_of_nodes_are_means_of_central_differences(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()
@@ -196,7 +196,7 @@ def test_each_position_is_every_position_by_itself(architecture, method):
         assert (found[:, 0].values[~np.isnan(found[:, 0].values)] == 0).all()
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("method", ["eap", "eap-ig"])
 def test_the_edges_out_of_a_component_add_up_to_its_node(architecture, method):
     """The derivative along a write is the sum of those along all that reads it."""

@@ -13,7 +13,7 @@ from mechnum.patching.node_names import parse_node
 from mechnum.patching.path.paths import path_effects
 from tests.patching.rerun import Rerun
 from tests.patching.test_effects import given_pairs
-from tests.patching.test_every_node import ARCHITECTURES, POSITIONS, wrapped
+from tests.patching.test_every_node import ARCHITECTURES, POSITIONS, TWO_KINDS, wrapped
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -48,7 +48,7 @@ def sets(names):
     return [frozenset(parse_node(part) for part in name.split("+")) for name in names]
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("position", ["end", "all"])
 @pytest.mark.parametrize("norm", ["exact", "frozen"])
 def test_neurons_groups_residuals_and_sets(architecture, position, norm):
@@ -64,7 +64,7 @@ def test_neurons_groups_residuals_and_sets(architecture, position, norm):
     assert np.nanmax(np.abs(found)) > 1e-3
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("frozen", [(), ("attn",), ("mlps",), ("attn", "mlps")])
 @pytest.mark.parametrize("position", ["end", "all"])
 def test_paths_with_components_frozen(architecture, frozen, position):
