@@ -213,15 +213,30 @@ class Decoder:
         out = z.flatten(-2) @ attn.W_O.flatten(0, 1)
         return out if attn.b_O is None else out + attn.b_O
 
+    def attention_write(
+        self,
+        layer: int,
+        resid: Float[Tensor, "stack prompt pos d_model"],
+        past: KeysValues | None = None,
+        visit: Visit = _unseen,
+    ) -> Float[Tensor, "stack prompt pos d_model"]:
+        """What attention of `layer` writes; `visit` as in `block`."""
+        q, k, v = self.queries_keys_values(layer, self.attn_norm(layer, resid), n_past(past))
+        q, k, v = visit("q", q), visit("k", k), visit("v", v)
+        pattern = visit("pattern", self.pattern(q, k, past))
+        z = visit("z", self.mix(pattern, v, past))
+        return visit("attn_out", self.attn_out(layer, z))
+
     def mlp_write(
-        self, layer: int, resid: Float[Tensor, "*stack d_model"]
+        self, layer: int, resid: Float[Tensor, "*stack d_model"], visit: Visit = _unseen
     ) -> Float[Tensor, "*stack d_model"]:
-        """What the MLP of `layer` writes.
+        """What the MLP of `layer` writes; `visit` as in `block`.
 
         Args:
             resid: the residual after attention, or the block's input in parallel blocks.
         """
-        return self.mlp_out(layer, self.mlp_hidden(layer, self.mlp_norm(layer, resid)))
+        hidden = visit("mlp_hidden", self.mlp_hidden(layer, self.mlp_norm(layer, resid)))
+        return visit("mlp_out", self.mlp_out(layer, hidden))
 
     def mlp_norm(
         self,
@@ -328,18 +343,13 @@ class Decoder:
             visit: called with the name and value of each state in turn; what it returns goes on.
         """
         resid = visit("resid_pre", resid)
-        q, k, v = self.queries_keys_values(layer, self.attn_norm(layer, resid), n_past(past))
-        q, k, v = visit("q", q), visit("k", k), visit("v", v)
-        pattern = visit("pattern", self.pattern(q, k, past))
-        z = visit("z", self.mix(pattern, v, past))
-        mid = resid + visit("attn_out", self.attn_out(layer, z))
+        mid = resid + self.attention_write(layer, resid, past, visit)
         if not self.spec.parallel:
             mid = visit("resid_mid", mid)
         if self.weights.blocks[layer].mlp is None:
             return visit("resid_post", mid)
-        normed = self.mlp_norm(layer, resid if self.spec.parallel else mid)
-        hidden = visit("mlp_hidden", self.mlp_hidden(layer, normed))
-        return visit("resid_post", mid + visit("mlp_out", self.mlp_out(layer, hidden)))
+        read = resid if self.spec.parallel else mid
+        return visit("resid_post", mid + self.mlp_write(layer, read, visit))
 
     def block_scale(self, resid: Float[Tensor, "*stack d_model"]) -> Float[Tensor, "*stack 1"]:
         """What the norms of the blocks multiply this (centred) input by; 1 without norms."""

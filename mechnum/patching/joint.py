@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from mechnum.models.decoder import StateName
 from mechnum.models.memory import block_bytes, working_rows
-from mechnum.patching.local import Place, replaced_states
-from mechnum.patching.nodes import Node, n_parts
+from mechnum.patching.local import Place
+from mechnum.patching.masks import Masks
+from mechnum.patching.nodes import Node
 from mechnum.patching.propagate import state_at
+
+# Kinds of components that keep their base values while a difference travels.
+Freezable = Literal["attn", "mlps"]
+ALL_FROZEN: tuple[Freezable, ...] = ("attn", "mlps")
 
 
 @torch.no_grad()
@@ -30,7 +36,7 @@ def joint_scores(
     decoder, base = place.decoder, place.base
     scores = []
     for rows in _rows(place, len(sets)):
-        masks = _Masks(place, sets[rows])
+        masks = Masks(place, sets[rows])
         resid = state_at(base, 2 * masks.first_layer).expand(len(sets[rows]), *base.last.shape)
         for layer in range(masks.first_layer, decoder.spec.n_layers):
             resid = decoder.block(layer, resid, base.past(layer), partial(masks.visit, layer))
@@ -38,31 +44,94 @@ def joint_scores(
     return torch.cat(scores)
 
 
-@torch.no_grad()
 def joint_direct_differences(
     place: Place, sets: Sequence[Collection[Node]]
 ) -> Float[Tensor, "row pair d_model"]:
     """What the nodes of each set write to the last position, each reading only base values."""
-    decoder, base = place.decoder, place.base
-    differences = []
+    end = 2 * place.decoder.spec.n_layers
+    found = []
     for rows in _rows(place, len(sets)):
-        # The last row patches nothing: the difference to it is exactly zero where nothing changes.
-        masks = _Masks(place, [*sets[rows], ()])
-        total = base.last.new_zeros(len(sets[rows]), *base.last[:, -1].shape, dtype=place.wide)
+        ((_, changed),) = joint_differences(place, sets[rows], {end}, ALL_FROZEN)
+        found.append(changed[:, :, -1])
+    return torch.cat(found)
 
-        def collect(layer: int, name: StateName, value: Tensor, masks=masks, total=total) -> Tensor:
-            value = masks.visit(layer, name, value)
-            if name not in ("attn_out", "mlp_out", "resid_pre", "resid_mid", "resid_post"):
-                return value
-            wide = value[:, :, -1].to(place.wide)
-            total.add_(wide[:-1] - wide[-1:])
-            return value[-1:].expand_as(value)
 
-        for layer in sorted({layer for _, layer in masks.by_state}):
-            resid = base["resid_pre", layer].expand(len(sets[rows]) + 1, *base.last.shape)
-            decoder.block(layer, resid, base.past(layer), partial(collect, layer))
-        differences.append(total)
-    return torch.cat(differences)
+@torch.no_grad()
+def joint_differences(
+    place: Place,
+    sets: Sequence[Collection[Node]],
+    points: Collection[int],
+    frozen: Collection[Freezable],
+) -> Iterator[tuple[int, Float[Tensor, "set pair pos d_model"]]]:
+    """At each of the points, upwards, how the nodes of each set have changed the residual stream.
+
+    Every node of a set holds its value. Components that are frozen, but for the set's own nodes,
+    write what they write in the base run; the others are recomputed from the changed stream. A
+    residual state stands for all that was written below it, so that it replaces what other nodes
+    of its set have changed there.
+
+    Args:
+        points: as in `Node.read_at`.
+    """
+    decoder, base = place.decoder, place.base
+    # The last row patches nothing: the difference to it is exactly zero where nothing changes.
+    masks = Masks(place, [*sets, ()])
+    changed = base.last.new_zeros(len(sets), *base.last.shape, dtype=place.wide)
+    for point in range(max(points) + 1):
+        changed = _with_residual_states(place, masks, point, changed)
+        if point in points:
+            yield point, changed
+        layer, half = divmod(point, 2)
+        if layer == decoder.spec.n_layers:
+            continue
+        # Parallel halves both read the stream as it is here, and write after it.
+        read, writes = changed, []
+        if half == 0:
+            attend = partial(decoder.attention_write, layer, past=base.past(layer))
+            writes.append(("attn", _IN_ATTENTION, attend))
+        if decoder.spec.d_mlp and half == (0 if decoder.spec.parallel else 1):
+            writes.append(("mlps", _IN_MLP, partial(decoder.mlp_write, layer)))
+        for kind, states, write in writes:
+            live = kind not in frozen and bool(read.any())
+            if live or any((name, layer) in masks.by_state for name in states):
+                stream = read if live else torch.zeros_like(read)
+                visiting = partial(write, visit=partial(masks.visit, layer))
+                changed = changed + _written(place, point, stream, visiting)
+
+
+_IN_ATTENTION: tuple[StateName, ...] = ("q", "k", "v", "pattern", "z", "attn_out")
+_IN_MLP: tuple[StateName, ...] = ("mlp_hidden", "mlp_out")
+
+
+def _with_residual_states(
+    place: Place, masks: Masks, point: int, changed: Float[Tensor, "set pair pos d_model"]
+) -> Float[Tensor, "set pair pos d_model"]:
+    """The changed stream with the residual states of this point in the place of what it was."""
+    layer, half = divmod(point, 2)
+    same: list[tuple[StateName, int]] = (
+        [("resid_mid", layer)] if half else [("resid_post", layer - 1), ("resid_pre", layer)]
+    )
+    for name, of in same:
+        if (name, of) in masks.by_state:
+            rows = masks.by_state[name, of][:-1, 0].to(changed.device).view(-1, 1, 1, 1)
+            difference = place.difference(name, of)
+            kept = changed.shape[2] if place.everywhere else 1
+            here = torch.arange(changed.shape[2], device=changed.device).view(-1, 1) < kept
+            changed = torch.where(rows & here, difference, changed)
+    return changed
+
+
+def _written(
+    place: Place,
+    point: int,
+    changed: Float[Tensor, "set pair pos d_model"],
+    write: Callable[[Tensor], Tensor],
+) -> Float[Tensor, "set pair pos d_model"]:
+    """How a component's write differs from the one in the row that patches nothing."""
+    state = state_at(place.base, point).unsqueeze(0).to(changed.dtype)
+    rows = torch.cat([state + changed, state]).to(place.decoder.dtype)
+    wide = write(rows).to(changed.dtype)
+    return wide[:-1] - wide[-1:]
 
 
 def _rows(place: Place, n_rows: int) -> list[slice]:
@@ -72,53 +141,3 @@ def _rows(place: Place, n_rows: int) -> list[slice]:
     )
     size = working_rows(row_bytes, place.decoder.device)
     return [slice(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
-
-
-class _Masks:
-    """Which part of which state is replaced in which row."""
-
-    def __init__(self, place: Place, sets: Sequence[Collection[Node]]) -> None:
-        self.place = place
-        self.n_rows = len(sets)
-        self.by_state: dict[tuple[StateName, int], Bool[Tensor, "row part"]] = {}
-        for row, nodes in enumerate(sets):
-            for node in nodes:
-                for name in replaced_states(node.kind):
-                    self._mark(row, node, name)
-        self.first_layer = min((layer for _, layer in self.by_state), default=0)
-
-    def _mark(self, row: int, node: Node, name: StateName) -> None:
-        key = (name, node.layer or 0)
-        if key not in self.by_state:
-            count = n_parts(node.kind, self.place.decoder.spec)
-            self.by_state[key] = torch.zeros(self.n_rows, count, dtype=torch.bool)
-        self.by_state[key][row, node.index or 0] = True
-
-    def visit(
-        self, layer: int, name: StateName, value: Float[Tensor, "row pair ..."]
-    ) -> Float[Tensor, "row pair ..."]:
-        """The state with the values in place of what is replaced."""
-        mask = self.by_state.get((name, layer))
-        if mask is None:
-            return value
-        if name == "pattern":
-            return self._replaced(name, layer, value.transpose(2, 3), mask).transpose(2, 3)
-        return self._replaced(name, layer, value, mask)
-
-    def _replaced(
-        self,
-        name: StateName,
-        layer: int,
-        value: Float[Tensor, "row pair pos ..."],
-        mask: Bool[Tensor, "row part"],
-    ) -> Float[Tensor, "row pair pos ..."]:
-        values = self.place.values.at(name, layer).to(value.dtype)
-        # [row, pair, pos, part] for neurons, [row, pair, pos, part, width] for states of heads;
-        # whole writes have one part, which stands for their width.
-        mask = mask.to(value.device)[:, None, None, :]
-        if value.ndim == 5:
-            mask = mask.unsqueeze(-1)
-        if not self.place.everywhere:
-            here = torch.arange(value.shape[2], device=value.device) == 0
-            mask = mask & here.view(1, 1, -1, *[1] * (mask.ndim - 3))
-        return torch.where(mask, values, value)

@@ -12,15 +12,14 @@ from torch import Tensor
 from mechnum.models.memory import block_bytes, rows_at_a_time
 from mechnum.models.spec import ModelSpec
 from mechnum.patching.direct import NormHandling, direct_effect
+from mechnum.patching.joint import Freezable
 from mechnum.patching.local import Place
 from mechnum.patching.measure import Scorer
 from mechnum.patching.nodes import Node, NodeGroup, Target, grouped, members, read_at
 from mechnum.patching.path.receiver_sets import ReceiverSet
 from mechnum.patching.path.receivers import received_difference
-from mechnum.patching.path.streams import Freezable, differences_at
+from mechnum.patching.path.streams import differences_at
 from mechnum.patching.propagate import propagate
-
-ALL_FROZEN: tuple[Freezable, ...] = ("attn", "mlps")
 
 
 class PathMatrix:

@@ -17,12 +17,12 @@ from mechnum.patching.cost import announce
 from mechnum.patching.direct import NormHandling, check_norm
 from mechnum.patching.edges import Edge, named, possible
 from mechnum.patching.intervention import Intervention
+from mechnum.patching.joint import ALL_FROZEN, Freezable
 from mechnum.patching.local import states_to_keep
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.nodes import NodeKind, Target, layers_above, members
-from mechnum.patching.path.matrix import ALL_FROZEN, PathMatrix
-from mechnum.patching.path.streams import Freezable
+from mechnum.patching.path.matrix import PathMatrix
 from mechnum.patching.path.targets import receivers_named, senders_named
 from mechnum.patching.sources import Source, source
 from mechnum.patching.values import MeanOver, ValueName

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mechnum.models.memory import block_bytes, working_rows
+from mechnum.patching.joint import Freezable, joint_differences
 from mechnum.patching.local import Place, local_difference
-from mechnum.patching.nodes import Target, grouped, members, written_at
+from mechnum.patching.nodes import Node, Target, grouped, members, written_at
 from mechnum.patching.propagate import state_at
-
-# Kinds of components that keep their base values while a sender's difference travels.
-Freezable = Literal["attn", "mlps"]
-
-
-@dataclass(frozen=True)
-class Writes:
-    """What senders write, one a row; the nodes of a set write each at its own point.
-
-    Attributes:
-        by_point: where the writes enter → rows and differences.
-    """
-
-    n_rows: int
-    by_point: dict[int, list[tuple[list[int], Float[Tensor, "_ pair pos d_model"]]]]
-
-
-def sender_writes(place: Place, senders: Sequence[Target]) -> Writes:
-    """How the senders' writes differ, each sender alone."""
-    spec = place.decoder.spec
-    by_point: dict[int, list[tuple[list[int], Tensor]]] = {}
-    numbered = [(row, node) for row, sender in enumerate(senders) for node in members(sender)]
-    for own in grouped(numbered):
-        parts = None if own.parts is None else torch.tensor(own.parts)
-        differences = local_difference(place, own.kind, own.layer, parts).write(slice(None))
-        if parts is None:
-            differences = differences.expand(len(own.rows), *differences.shape[1:])
-        point = written_at(own.kind, own.layer, spec)
-        by_point.setdefault(point, []).append((own.rows, differences))
-    return Writes(len(senders), by_point)
 
 
 def differences_at(
@@ -56,39 +25,75 @@ def differences_at(
     """At each of the points, upwards, how the senders have changed the residual stream.
 
     With attention and MLPs frozen it holds the senders' writes and nothing else; what is not frozen
-    is recomputed from the changed stream.
+    is recomputed from the changed stream, but for the senders, which hold their values.
 
     Args:
         points: as in `Node.read_at`.
     """
-    writes = sender_writes(place, senders)
+    single = [row for row, sender in enumerate(senders) if isinstance(sender, Node)]
+    joint = [row for row, sender in enumerate(senders) if not isinstance(sender, Node)]
+    streams = []
+    if single:
+        nodes = [node for sender in senders for node in [sender] if isinstance(node, Node)]
+        streams.append((single, _single_differences(place, nodes, points, frozen)))
+    if joint:
+        sets = [members(senders[row]) for row in joint]
+        streams.append((joint, joint_differences(place, sets, points, frozen)))
+    for parts in zip(*(stream for _, stream in streams), strict=True):
+        if len(parts) == 1:
+            yield parts[0]
+            continue
+        point, like = parts[0]
+        changed = like.new_empty(len(senders), *like.shape[1:])
+        for (rows, _), (_, own) in zip(streams, parts, strict=True):
+            changed[rows] = own
+        yield point, changed
+
+
+def _single_differences(
+    place: Place,
+    senders: Sequence[Node],
+    points: Collection[int],
+    frozen: Collection[Freezable],
+) -> Iterator[tuple[int, Float[Tensor, "sender pair pos d_model"]]]:
+    """Of single senders, none of which reads what it has changed itself."""
+    writes = _writes(place, senders)
     decoder, base = place.decoder, place.base
-    changed = base.last.new_zeros(writes.n_rows, *base.last.shape, dtype=place.wide)
+    changed = base.last.new_zeros(len(senders), *base.last.shape, dtype=place.wide)
     for point in range(max(points) + 1):
-        for rows, difference in writes.by_point.get(point, ()):
-            # A set may write several times at one point.
-            index = torch.tensor(rows, device=changed.device)
-            changed = changed.index_add(0, index, difference.to(changed.dtype))
+        for rows, difference in writes.get(point, ()):
+            changed = changed.index_add(
+                0, torch.tensor(rows, device=changed.device), difference.to(changed.dtype)
+            )
         if point in points:
             yield point, changed
         layer, half = divmod(point, 2)
         if layer == decoder.spec.n_layers:
             continue
-        steps = []
-        attention = partial(_attention, place, layer)
-        mlp = partial(decoder.mlp_write, layer)
+        steps: list[Callable[[Tensor], Tensor]] = []
         if half == 0 and "attn" not in frozen:
-            steps.append(attention)
+            steps.append(partial(decoder.attention_write, layer, past=base.past(layer)))
         reads_mlp = half == (0 if decoder.spec.parallel else 1)
         if reads_mlp and "mlps" not in frozen and decoder.spec.d_mlp:
-            steps.append(mlp)
+            steps.append(partial(decoder.mlp_write, layer))
         if steps and bool(changed.any()):
             # Parallel halves both read the stream as it is here, and write after it.
             changed = changed + sum(_change(place, point, changed, step) for step in steps)
 
 
-def _attention(place: Place, layer: int, stream: Tensor) -> Tensor:
-    return place.decoder.attention(layer, stream, place.base.past(layer)).out
+def _writes(
+    place: Place, senders: Sequence[Node]
+) -> dict[int, list[tuple[list[int], Float[Tensor, "_ pair pos d_model"]]]]:
+    """Where the senders' writes enter → rows and how they differ."""
+    by_point: dict[int, list[tuple[list[int], Tensor]]] = {}
+    for own in grouped(enumerate(senders)):
+        parts = None if own.parts is None else torch.tensor(own.parts)
+        differences = local_difference(place, own.kind, own.layer, parts).write(slice(None))
+        if parts is None:
+            differences = differences.expand(len(own.rows), *differences.shape[1:])
+        point = written_at(own.kind, own.layer, place.decoder.spec)
+        by_point.setdefault(point, []).append((own.rows, differences))
+    return by_point
 
 
 def _change(

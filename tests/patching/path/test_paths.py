@@ -148,3 +148,34 @@ def test_bad_requests_are_one_line(changes, message, unchecked):
     with pytest.raises(mn.MechnumError, match=message) as refused:
         path_effects(model, given_pairs(), **changes)
     assert "\n" not in str(refused.value)
+
+
+SENDER_SETS = [
+    "head 0.1 + mlp 1", "embed + head 1.0", "attn 1 + head 1.2", "k 1.g0 + mlp 0",
+    "v 2.g1 + head 0.1 + resid_pre 1", "neuron 0.3 + neuron 2.5 + mlp 1",
+    "q 2.1 + head 0.2 + pattern 1.1", "resid_post 0 + resid_pre 1", "mlp 2 + resid_post 2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", TWO_KINDS)
+@pytest.mark.parametrize("position", ["all", 1, "end"])
+def test_sets_of_senders_hold_their_values(architecture, position):
+    """With nothing frozen the path to the logits is the total effect of the set, and with all
+    frozen its direct effect: no member's value is changed by those below it."""
+    model, pairs = wrapped(architecture), given_pairs()
+    joint = effects(model, pairs, SENDER_SETS, position)
+    live = path_effects(
+        model, pairs, SENDER_SETS, "logits", variant="path", frozen=[], position=position
+    )["effect"][:, :, 0]
+    np.testing.assert_allclose(live.values, joint["total"].values, atol=1e-11)
+    held = path_effects(model, pairs, SENDER_SETS, "logits", position=position)["effect"][:, :, 0]
+    np.testing.assert_allclose(held.values, joint["direct"].values, atol=1e-11)
+
+
+@pytest.mark.parametrize("architecture", TWO_KINDS)
+def test_a_residual_state_stands_for_all_below_it(architecture):
+    model, pairs = wrapped(architecture), given_pairs()
+    for text in ("resid_post 0 + resid_pre 1", "mlp 2 + resid_post 2", "head 2.0 + resid_post 2"):
+        both = effects(model, pairs, [text, text.split(" + ")[1]], "all")
+        for name in ("total", "direct", "direct_frozen", "indirect"):
+            np.testing.assert_allclose(both[name][:, 0], both[name][:, 1], atol=1e-11)
