@@ -35,6 +35,11 @@ def mean_interval(
         MechnumError: on a dimension that is not there or has no entry, on a confidence that is no
             share, and on fewer than 1 resample.
     """
+    if not isinstance(values, xr.DataArray):
+        raise MechnumError(
+            f"a {type(values).__name__} has no named dimensions: give one variable of a result, "
+            "such as effects.total"
+        )
     if not 0 < confidence < 1 or resamples < 1:
         raise MechnumError(
             f"no interval has a confidence of {confidence} from {resamples} resamples: give a "

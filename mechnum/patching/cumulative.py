@@ -19,8 +19,8 @@ from mechnum.patching.joint import joint_scores
 from mechnum.patching.local import states_to_keep
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.node_names import parse_target
-from mechnum.patching.nodes import Node, Target, label, members
+from mechnum.patching.node_names import NodeNames, parse_target
+from mechnum.patching.nodes import Node, label, members
 from mechnum.patching.path.targets import senders_named
 from mechnum.patching.sources import source
 from mechnum.patching.values import MeanOver, ValueName
@@ -33,7 +33,7 @@ LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 def cumulative(
     model: Model,
     pairs: Pairs,
-    nodes: str | Sequence[Target | str] = "heads",
+    nodes: NodeNames = "heads",
     by: xr.DataArray | str = "total",
     ks: Sequence[int] | None = None,
     position: str | int = "end",
@@ -50,8 +50,10 @@ def cumulative(
 
     Args:
         nodes: as in `mechnum.effects`; single nodes.
-        by: "total" or "direct" effect to rank by, or scores of one's own over the nodes with their
-            names as the coordinate "node" (then all pairs are patched).
+        by: "total" or "direct" effect to rank by, those first that have the sign of the effect of
+            all nodes together (negative where the metric falls, as with direction "noise"); or
+            scores of one's own over the nodes with their names as the coordinate "node", the
+            largest first (then all pairs are patched).
         ks: by default every k up to 64, then as many again in equal ratios up to all nodes.
 
     Returns:
@@ -61,8 +63,11 @@ def cumulative(
         and 99 %. Where the whole effect vanishes the shares are NaN and `status` says so.
 
     Raises:
-        MechnumError: on nodes that do not exist, and where there are too few pairs for two halves.
+        MechnumError: on nodes that do not exist, on a sweep over positions, and where there are too
+            few pairs for two halves.
     """
+    if position == "each":
+        raise MechnumError("positions have curves of their own: call cumulative for each position")
     intervention = Intervention(position, metric, direction, values, mean_over, seed)
     targets = senders_named(nodes, model.spec)
     singles = [node for target in targets for node in members(target)]
@@ -74,6 +79,10 @@ def cumulative(
         ranking, pairs = pairs.split(seed=seed)
         found = effects(model, ranking, singles, estimands=(by,), **asdict(intervention))
         scores = found[by].mean("pair").values
+        together = effects(
+            model, ranking, [frozenset(singles)], estimands=("total",), **asdict(intervention)
+        )
+        scores = scores * np.sign(together["total"].mean().item())
     else:
         scores = _given_scores(by, singles)
     order = [singles[row] for row in np.argsort(-scores, kind="stable")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,7 +21,7 @@ from mechnum.patching.joint import joint_direct_differences, joint_scores
 from mechnum.patching.local import LocalDifference, Place, local_difference, states_to_keep
 from mechnum.patching.measure import Scorer, measure
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.nodes import Target
+from mechnum.patching.node_names import NodeNames
 from mechnum.patching.propagate import propagate
 from mechnum.patching.selection import Selection, select
 from mechnum.patching.sources import source
@@ -34,7 +34,7 @@ Estimand = Literal["total", "direct"]
 def effects(
     model: Model,
     pairs: Pairs,
-    nodes: str | Sequence[Target | str] = "heads",
+    nodes: NodeNames = "heads",
     position: str | int = "end",
     metric: MetricName = "logit_diff",
     norm: NormHandling = "exact",
@@ -108,7 +108,7 @@ def effects(
 
 
 def _check_estimands(estimands: Collection[Estimand]) -> tuple[Estimand, ...]:
-    given = {estimands} if isinstance(estimands, str) else set(estimands)
+    given = {estimands} if isinstance(estimands, str) else set(estimands or ())
     if not given or given - set(get_args(Estimand)):
         raise MechnumError(f"unknown estimands {estimands!r}: use 'total', 'direct' or both")
     return tuple(name for name in get_args(Estimand) if name in given)

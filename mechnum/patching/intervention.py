@@ -11,6 +11,7 @@ from mechnum.patching.batches import Direction
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.provenance import attributes
 from mechnum.patching.values import MeanOver, ValueName
+from mechnum.tasks.numbers import check_integer
 from mechnum.tasks.pairs import Pairs
 
 _CHOICES: dict[str, Any] = {
@@ -26,7 +27,8 @@ class Intervention:
     """The arguments of these names of `mechnum.effects`.
 
     Raises:
-        MechnumError: on a metric, direction, values or means that are not known.
+        MechnumError: on a metric, direction, values or means that are not known, and on a seed
+            that is none.
     """
 
     position: str | int
@@ -42,9 +44,22 @@ class Intervention:
                 raise MechnumError(
                     f"unknown {name} {value!r}: use one of {', '.join(get_args(known))}"
                 )
+        if check_integer(self.seed) < 0:
+            raise MechnumError(f"seed={self.seed} is negative: give 0 or more")
 
     def said(self, model: Model, pairs: Pairs) -> dict[str, str | int | float]:
-        """Where a result comes from, as its attributes."""
+        """Where a result comes from, as its attributes.
+
+        Raises:
+            MechnumError: on what is no wrapped model and no pairs.
+        """
+        if not isinstance(model, Model):
+            raise MechnumError(f"a {type(model).__name__} is not wrapped: use mechnum.wrap first")
+        if not isinstance(pairs, Pairs):
+            raise MechnumError(
+                f"a {type(pairs).__name__} is no pairs: make them with task.pairs or "
+                "mechnum.tasks.pairs_from_tokens"
+            )
         said = attributes(model, pairs, self.metric) | {
             "position": str(self.position),
             "direction": self.direction,

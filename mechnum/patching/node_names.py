@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import Any, TypeAlias
 
 from mechnum.errors import MechnumError
 from mechnum.models.spec import ModelSpec
@@ -17,6 +18,9 @@ from mechnum.patching.nodes import (
     example,
     n_parts,
 )
+
+# Nodes as users name them: a table or list in words, or nodes, sets and their names.
+NodeNames: TypeAlias = str | Sequence[Node | str | Set[Node] | Set[str]]
 
 # What TransformerLens calls the state of a node, in HookedTransformer and in bridges.
 _HOOKS: dict[str, NodeKind] = {
@@ -124,6 +128,35 @@ def parse_target(text: str) -> Target:
     return nodes[0] if len(nodes) == 1 else frozenset(nodes)
 
 
+def as_targets(nodes: Iterable[Any]) -> list[Target]:
+    """Nodes and sets of them, any of them as text.
+
+    Raises:
+        MechnumError: on what is neither.
+    """
+    try:
+        return [_as_target(one) for one in nodes]
+    except TypeError:
+        raise MechnumError(
+            f"{nodes!r} names no nodes: give a text such as 'head 9.6, mlp 10', or a list of nodes"
+        ) from None
+
+
+def _as_target(one: Any) -> Target:
+    if isinstance(one, Node):
+        return one
+    if isinstance(one, str):
+        return parse_target(one)
+    if not isinstance(one, Set):
+        raise MechnumError(
+            f"{one!r} is no node: write it as 'head 13.4', and a set of nodes as {{'mlp 1', ...}}"
+        )
+    nodes = [parse_node(part) if isinstance(part, str) else part for part in one]
+    if not all(isinstance(node, Node) for node in nodes):
+        raise MechnumError(f"{one!r} holds something that is no node: name each as 'head 13.4'")
+    return frozenset(nodes)
+
+
 def parse_targets(text: str, spec: ModelSpec) -> list[Target]:
     """A list with commas: `head 9-13.*, mlp 19, head 9.6 + head 9.9, neurons, q`.
 
@@ -134,6 +167,11 @@ def parse_targets(text: str, spec: ModelSpec) -> list[Target]:
     """
     found: dict[Target, None] = {}
     for part in text.split(","):
+        if "+" in part and "*" in part:
+            raise MechnumError(
+                f"{part.strip()!r} has '*' in a set: name each node of a set, as in "
+                "'head 9.6 + head 9.9'"
+            )
         if "+" in part or "hook_" in part:
             target = parse_target(part)
             for one in (target,) if isinstance(target, Node) else target:
@@ -153,7 +191,7 @@ def _expand(text: str, spec: ModelSpec) -> Iterator[Node]:
         yield from all_nodes(kind, spec)
         return
     layers = _numbers(match["layer"], spec.n_layers)
-    parts = [None]
+    parts: range | list[None] = [None]
     if match["index"] is not None:
         _check_group(kind, match["group"], text)
         parts = _numbers(match["index"], n_parts(kind, spec))
@@ -164,11 +202,15 @@ def _expand(text: str, spec: ModelSpec) -> Iterator[Node]:
             yield found
 
 
-def _numbers(text: str, count: int) -> list[int]:
+def _numbers(text: str, count: int) -> range:
+    """A range within the model, or just outside it for the check of the nodes to refuse."""
     if text == "*":
-        return list(range(count))
+        return range(count)
     first, _, last = text.partition("-")
-    return list(range(int(first), int(last or first) + 1))
+    low, high = int(first), int(last or first)
+    if high < low:
+        raise MechnumError(f"range {text} is empty: write the smaller number first")
+    return range(low, min(high, max(low, count)) + 1)
 
 
 def _read(text: str) -> tuple[NodeKind, int | None, int | None]:

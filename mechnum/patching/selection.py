@@ -13,7 +13,7 @@ from torch import Tensor
 from mechnum.errors import MechnumError
 from mechnum.models.spec import ModelSpec
 from mechnum.patching.edges import named
-from mechnum.patching.node_names import parse_target, parse_targets
+from mechnum.patching.node_names import NodeNames, as_targets, parse_targets
 from mechnum.patching.nodes import (
     GROUPED,
     Node,
@@ -105,7 +105,7 @@ class Selection:
         return float(single + sum(spec.n_layers - first for first in firsts))
 
 
-def select(nodes: str | Sequence[Target | str], spec: ModelSpec) -> Selection:
+def select(nodes: NodeNames, spec: ModelSpec) -> Selection:
     """A table of all nodes of a kind, or a list of nodes and sets.
 
     Args:
@@ -129,7 +129,7 @@ def select(nodes: str | Sequence[Target | str], spec: ModelSpec) -> Selection:
                 "'head 9.6, mlp 10'"
             ) from unknown
     else:
-        targets = [parse_target(one) if isinstance(one, str) else one for one in nodes]
+        targets = as_targets(nodes)
     return _listed(targets, spec)
 
 

@@ -20,6 +20,7 @@ from mechnum.patching.local import Place
 from mechnum.patching.propagate import states_for
 from mechnum.patching.values import (
     MeanOfStates,
+    Means,
     MeanValues,
     RunValues,
     Values,
@@ -44,7 +45,7 @@ class Source:
     intervention: Intervention
     base_states: tuple[StateName, ...]
     value_states: tuple[StateName, ...]
-    means: Mapping[tuple[StateName, int], Tensor]
+    means: Means | None
     partners: Mapping[int, Tensor]
     pair_bytes: int
 
@@ -62,6 +63,7 @@ class Source:
         if kind == "zero":
             return ZeroValues(base)
         if kind == "mean":
+            assert self.means is not None, "they are taken when a source of means is made"
             return MeanValues(base, self.means)
         drawn = torch.stack([self.partners[pair] for pair in batch.index.tolist()])
         return RunValues(run(self.decoder, drawn, self.value_states, batch.position))
@@ -102,7 +104,7 @@ def source(
             attention patterns of different lengths would be averaged.
     """
     base_states = {*base_states, *states_for(model.decoder)}
-    means: Mapping[tuple[StateName, int], Tensor] = {}
+    means = None
     partners: Mapping[int, Tensor] = {}
     if intervention.values == "mean":
         means = _means(model, pairs, intervention, value_states)
@@ -135,21 +137,20 @@ def source_batches(model: Model, pairs: Pairs, given: Source) -> list[Batch]:
     )
 
 
-def _means(
-    model: Model, pairs: Pairs, intervention: Intervention, states: set[StateName]
-) -> dict[tuple[StateName, int], Tensor]:
+def _means(model: Model, pairs: Pairs, intervention: Intervention, states: set[StateName]) -> Means:
     """Means over the base prompts, of the patched position or of every one."""
     lengths = {group.clean.tokens.shape[1] for group in pairs.groups}
     over, position = intervention.mean_over, intervention.position
     if "pattern" in states and (len(lengths) > 1 or over != "position"):
         raise MechnumError(
-            "attention patterns of different lengths have no mean: use pairs of one token count "
-            "and mean_over='position'"
+            "attention patterns have a mean only over pairs of one token count, position by "
+            "position: use such pairs and mean_over='position'"
         )
     # The named position alone, wherever it lies in each prompt.
     named = not is_everywhere(position) and over == "position"
     where = position if named else "all"
-    running = MeanOfStates(over)
+    one_place = over == "position" and len(lengths) == 1
+    running = MeanOfStates(over, None if one_place else model.decoder)
     names: tuple[StateName, ...] = (*states, "k", "v")
     direction = intervention.direction
     parts = list(pair_batches(model, pairs, where, direction, names, from_the_first=True))

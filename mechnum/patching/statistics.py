@@ -34,8 +34,11 @@ def summarise(
         which all cells share the resamples; `n`, the number of values; `p` of the two-sided
         sign-flip test that the mean is 0 (all 2ⁿ flips where these are no more than `resamples`,
         else as many at random, the observed one counted with them); `q`, the Benjamini-Hochberg
-        value of `p` among all cells (Benjamini & Hochberg 1995). NaN where a cell has no value;
-        one value has no interval.
+        value of `p` among all cells (Benjamini & Hochberg 1995). Cells that are exactly 0 for every
+        pair, such as direct effects before the last position, are no hypotheses: their p and q are
+        1. NaN where a cell has no value; one value has no interval. With r random flips no p is
+        below 1 / (r + 1), so that among very many cells one alone cannot reach a small q: raise
+        `resamples`, or choose cells on other pairs first.
 
     Raises:
         MechnumError: on a dimension that is not there or has no entry, on a confidence that is no
@@ -51,7 +54,9 @@ def summarise(
         present = np.isfinite(data[:, part])
         tested = present.any(0)
         p[part][tested] = _sign_flip(np.where(present, data[:, part], 0.0)[:, tested], signs, exact)
-    tested = np.isfinite(p)
+    zero = np.isfinite(p) & (np.nan_to_num(data) == 0).all(0)
+    q[zero] = 1.0
+    tested = np.isfinite(p) & ~zero
     if tested.any():
         q[tested] = false_discovery_control(p[tested], method="bh")
     return table.assign(tabulated({"p": p, "q": q}, values, dim))

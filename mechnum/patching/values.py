@@ -11,12 +11,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mechnum.models.decoder import StateName
+from mechnum.models.decoder import Decoder, StateName
 from mechnum.models.run import Run
 
 ValueName = Literal["other", "zero", "mean", "resample"]
 # Over which tokens the mean of an ablation is taken.
 MeanOver = Literal["position", "token", "prompt"]
+# States that hold the position of their token.
+_ROTATED: tuple[StateName, ...] = ("q", "k")
 
 
 class Values(ABC):
@@ -73,24 +75,37 @@ class ZeroValues(Values):
 
 
 @dataclass(frozen=True)
-class MeanValues(Values):
-    """A mean in place of every state of `base`.
+class Means:
+    """Means of states over prompts.
 
     Attributes:
-        means: for each state and layer, one mean for each position counted from the end, or a
+        states: for each state and layer, one mean for each position counted from the end, or a
             single one for all.
+        turned_by: the decoder that puts the position into the means of queries and keys; None where
+            they hold it already.
     """
 
+    states: Mapping[tuple[StateName, int], Float[Tensor, "pos ..."]]
+    turned_by: Decoder | None
+
+
+@dataclass(frozen=True)
+class MeanValues(Values):
+    """A mean in place of every state of `base`."""
+
     base: Run
-    means: Mapping[tuple[StateName, int], Float[Tensor, "pos ..."]]
+    means: Means
 
     def at(self, name: StateName, layer: int) -> Float[Tensor, "pair pos ..."]:
         """The means at the positions that the base run keeps."""
         like = kept(self.base, name, layer)
-        mean = self.means[name, layer]
+        mean = self.means.states[name, layer]
         if len(mean) > 1:
             mean = mean[len(mean) - like.shape[1] :]
-        return mean.to(like).expand_as(like)
+        everywhere = mean.to(like).expand_as(like)
+        if name in _ROTATED and self.means.turned_by is not None:
+            return self.means.turned_by.rotated(everywhere, self.base.start)
+        return everywhere
 
     def from_position(self, start: int) -> MeanValues:
         """From a later position on."""
@@ -103,10 +118,13 @@ class MeanOfStates:
     Args:
         over: "position" gives one mean for each position counted from the end; "token" one mean
             over all tokens of all prompts; "prompt" the mean of the prompts' own means.
+        turned_by: given where a mean is over several positions, which turn queries and keys by
+            different angles: these are then averaged without their position.
     """
 
-    def __init__(self, over: MeanOver) -> None:
+    def __init__(self, over: MeanOver, turned_by: Decoder | None = None) -> None:
         self.over: MeanOver = over
+        self.turned_by = turned_by
         self.sums: dict[tuple[StateName, int], Tensor] = {}
         self.counts: dict[tuple[StateName, int], Tensor] = {}
 
@@ -120,9 +138,12 @@ class MeanOfStates:
         """Take the kept positions of one more run in, or the first `n_positions` of them."""
         for name in names:
             for layer in range(n_layers):
-                values = kept(run, name, layer)[:, :n_positions]
+                values = kept(run, name, layer)
                 # Sums of many states: float64, as far as the device has it.
-                self._add((name, layer), values.float() if values.is_mps else values.double())
+                wide = values.float() if values.is_mps else values.double()
+                if name in _ROTATED and self.turned_by is not None:
+                    wide = self.turned_by.rotated(wide, run.start, back=True)
+                self._add((name, layer), wide[:, :n_positions])
 
     def _add(self, key: tuple[StateName, int], values: Float[Tensor, "pair pos ..."]) -> None:
         n_prompts, length = values.shape[:2]
@@ -140,12 +161,13 @@ class MeanOfStates:
             )
         self.sums[key], self.counts[key] = total, count
 
-    def means(self) -> dict[tuple[StateName, int], Float[Tensor, "pos ..."]]:
+    def means(self) -> Means:
         """The mean of each state and layer."""
-        return {
+        states = {
             key: total / self.counts[key].view(-1, *[1] * (total.ndim - 1))
             for key, total in self.sums.items()
         }
+        return Means(states, self.turned_by)
 
 
 def _from_the_end(one: Tensor, other: Tensor) -> Tensor:

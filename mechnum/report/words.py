@@ -181,4 +181,6 @@ def count_range(counts: Iterable[float | int], what: str) -> str:
     """`100 pairs`, or `90 to 100 pairs` where the counts differ."""
     whole = [int(count) for count in counts]
     fewest, most = min(whole), max(whole)
-    return f"{most:,} {what}" if fewest == most else f"{fewest:,} to {most:,} {what}"
+    if fewest < most:
+        return f"{fewest:,} to {most:,} {what}"
+    return f"{most:,} {what.removesuffix('s') if most == 1 else what}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
+from typing import SupportsIndex
 
 import torch
 from jaxtyping import Int
@@ -19,7 +21,7 @@ def resolve_position(
     Raises:
         MechnumError: on an unknown name, and on an index outside the prompt.
     """
-    if isinstance(position, bool) or not isinstance(position, str | int):
+    if isinstance(position, bool) or not isinstance(position, str | SupportsIndex):
         raise MechnumError(f"{position!r} is no position: use a name or an index")
     if isinstance(position, str):
         if position not in named:
@@ -28,6 +30,7 @@ def resolve_position(
                 "'all', 'each' or an index"
             )
         return named[position]
+    position = operator.index(position)
     if not -length <= position < length:
         raise MechnumError(f"position {position} is outside prompts of {length} tokens")
     return torch.full_like(named["end"], position % length)

@@ -42,6 +42,21 @@ def test_the_best_k_are_patched_together_on_the_other_half(net):
     assert reached["0.8"] == first
 
 
+@pytest.mark.parametrize("values", ["other", "zero"])
+def test_nodes_that_lower_the_metric_come_first_where_all_of_them_lower_it(net, values):
+    options = {"direction": "noise", "values": values, "seed": 1}
+    found = cumulative(net.model, net.pairs, "heads, mlps", **options)
+    assert found["whole"].mean() < 0
+    ranking, _ = net.pairs.split(seed=1)
+    options.pop("seed")
+    totals = effects(net.model, ranking, "heads, mlps", **options)["total"].mean("pair")
+    added = totals.sel(node=found["added"].values).values
+    assert (np.diff(added) >= 0).all()
+    assert added[0] < 0
+    share = found["share"].values
+    assert np.argmax(share >= 0.8) < len(share) / 2
+
+
 def test_few_nodes_carry_the_constructed_effect(net):
     found = cumulative(net.model, net.pairs, "heads")
     assert json.loads(found.attrs["k_for"])["0.99"] < found.sizes["k"]
@@ -62,6 +77,7 @@ def test_own_scores_rank_all_pairs():
     [
         ({"by": "indirect"}, "cannot rank by 'indirect'"),
         ({"ks": [0]}, "are outside 1 to 12"),
+        ({"position": "each"}, "call cumulative for each position"),
         ({"nodes": ["head 0.1 + head 0.2"]}, "sets have no rank of their own"),
     ],
 )

@@ -254,12 +254,40 @@ def test_half_precision_bodies_follow_float32(nodes, name):
         ({"direction": "both"}, "unknown direction"),
         ({"position": "c"}, "no position 'c'"),
         ({"position": 7}, "position 7 is outside prompts of 5 tokens"),
+        ({"position": 1.5}, "1.5 is no position: use a name or an index"),
+        ({"nodes": None}, "None names no nodes: give a text"),
+        ({"nodes": 5}, "5 names no nodes"),
+        ({"nodes": [("head", 0, 1)]}, "is no node: write it as 'head 13.4'"),
+        ({"nodes": [["head 0.1", "head 0.2"]]}, "and a set of nodes as {'mlp 1'"),
+        ({"nodes": [frozenset({3})]}, "holds something that is no node"),
+        ({"nodes": "head 2-1.*, mlp 0"}, "range 2-1 is empty: write the smaller number first"),
+        ({"nodes": "head 0-999999999999.0"}, "the model has layers 0 to 2"),
+        ({"nodes": "head 0.* + mlp 1"}, r"has '\*' in a set: name each node of a set"),
+        ({"estimands": None}, "unknown estimands None"),
+        ({"seed": -1}, "seed=-1 is negative"),
+        ({"seed": 1.5}, "1.5 is not an integer"),
     ],
 )
 def test_bad_requests_are_one_line(changes, message, unchecked):
     with pytest.raises(MechnumError, match=message) as refused:
         effects(mn.wrap(fixtures.gptj()), given_pairs(), **changes)
     assert "\n" not in str(refused.value)
+
+
+def test_what_is_not_wrapped_and_what_are_no_pairs(unchecked):
+    net = fixtures.gptj()
+    with pytest.raises(MechnumError, match=r"a GPTJForCausalLM is not wrapped: use mechnum.wrap"):
+        effects(net, given_pairs())
+    with pytest.raises(MechnumError, match=r"a Tensor is no pairs: make them with task.pairs"):
+        effects(mn.wrap(net), CLEAN)
+
+
+def test_sets_of_names_and_numpy_positions(unchecked):
+    model, pairs = mn.wrap(fixtures.llama()), given_pairs()
+    named = effects(model, pairs, [{"head 0.1", "mlp 2"}], np.int64(1))
+    np.testing.assert_array_equal(
+        named["total"], effects(model, pairs, ["head 0.1 + mlp 2"], 1)["total"]
+    )
 
 
 def test_tokens_outside_the_vocabulary_are_refused():

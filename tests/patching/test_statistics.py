@@ -91,6 +91,21 @@ def test_ties_are_ties_whatever_their_rounding():
     assert found["p"].values.tolist() == [1, 2 / 8]
 
 
+def test_cells_that_are_zero_by_construction_are_no_hypotheses():
+    values = np.random.default_rng(0).normal(1.0, 1.0, size=(12, 4))
+    alone = summarise(xr.DataArray(values, dims=["pair", "cell"]))
+    padded = np.concatenate([values, np.zeros((12, 20))], axis=1)
+    found = summarise(xr.DataArray(padded, dims=["pair", "cell"]))
+    np.testing.assert_array_equal(found["q"][:4], alone["q"])
+    assert (found["q"][4:] == 1).all()
+    assert (found["p"][4:] == 1).all()
+
+
+def test_what_has_no_dimensions(unchecked):
+    with pytest.raises(MechnumError, match="a ndarray has no named dimensions: give one variable"):
+        summarise(np.zeros(3))
+
+
 def test_a_dimension_that_is_not_there():
     with pytest.raises(MechnumError, match="no dimension 'prompt'"):
         summarise(table(np.ones((3, 2))), dim="prompt")

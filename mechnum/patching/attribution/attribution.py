@@ -23,6 +23,7 @@ from mechnum.patching.intervention import Intervention
 from mechnum.patching.local import states_to_keep
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
+from mechnum.patching.node_names import NodeNames
 from mechnum.patching.nodes import Node, Target, label
 from mechnum.patching.path.paths import path_source
 from mechnum.patching.path.targets import receivers_named, senders_named
@@ -32,7 +33,6 @@ from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs
 
 Method = Literal["gradient", "eap", "eap-ig"]
-Nodes = str | Sequence[Target | str]
 _POINTS = "other + k/{steps} × (base − other), k = 0 to {last}"
 
 
@@ -40,9 +40,9 @@ def attribute(
     model: Model,
     pairs: Pairs,
     method: Method = "eap-ig",
-    nodes: Nodes | None = None,
-    senders: Nodes = "components",
-    receivers: Nodes = "components",
+    nodes: NodeNames | None = None,
+    senders: NodeNames = "components",
+    receivers: NodeNames = "components",
     position: str | int | None = None,
     metric: MetricName = "logit_diff",
     direction: Direction = "denoise",
@@ -116,7 +116,7 @@ def attribute(
 def _of_nodes(
     model: Model,
     pairs: Pairs,
-    nodes: Nodes,
+    nodes: NodeNames,
     intervention: Intervention,
     ig_steps: int | None,
     confirm: int,
@@ -137,8 +137,8 @@ def _of_nodes(
 def _of_edges(
     model: Model,
     pairs: Pairs,
-    senders: Nodes,
-    receivers: Nodes,
+    senders: NodeNames,
+    receivers: NodeNames,
     intervention: Intervention,
     ig_steps: int | None,
     confirm: int,
@@ -203,7 +203,7 @@ def _refuse_sets(targets: Sequence[Target]) -> list[Node]:
 
 
 def _check(
-    method: str, nodes: Nodes | None, senders: Nodes, receivers: Nodes, of_nodes: bool
+    method: str, nodes: NodeNames | None, senders: NodeNames, receivers: NodeNames, of_nodes: bool
 ) -> None:
     """Do the arguments belong to the method?"""
     if method not in get_args(Method):

@@ -16,6 +16,7 @@ from mechnum.patching.circuit.graph import Graph, graph_of
 from mechnum.patching.edges import Edge
 from mechnum.patching.node_names import parse_node
 from mechnum.patching.nodes import Node, NodeKind
+from mechnum.tasks.numbers import check_integer
 
 FileFormat = Literal["eap-ig", "neuronpedia", "graphml"]
 
@@ -73,6 +74,10 @@ class Circuit:
         """
         if sum(given is not None for given in (n, fraction, threshold)) != 1:
             raise MechnumError("a circuit needs one size: give n, fraction or threshold")
+        if n is not None:
+            check_integer(n)
+        if fraction is not None and not 0 <= fraction <= 1:
+            raise MechnumError(f"fraction {fraction} of edges is none: give one from 0 to 1")
         edges, values = scored_edges(scores)
         worth = values if signed else np.abs(values)
         order = np.argsort(-worth, kind="stable")
@@ -189,14 +194,16 @@ def scored_edges(scores: xr.DataArray) -> tuple[list[Edge], np.ndarray]:
     """The edges that have a score, with it; dimensions but sender and receiver are averaged.
 
     Raises:
-        MechnumError: on scores of something else.
+        MechnumError: on scores of something else, and on none.
     """
-    if not {"sender", "receiver"} <= set(scores.dims):
+    if not isinstance(scores, xr.DataArray) or not {"sender", "receiver"} <= set(scores.dims):
         raise MechnumError("scores of edges have the dimensions sender and receiver: give such")
     rest = [dim for dim in scores.dims if dim not in ("sender", "receiver")]
     table = scores.mean(rest).transpose("sender", "receiver")
     senders = [parse_node(str(name)) for name in table["sender"].values]
     receivers = [parse_node(str(name)) for name in table["receiver"].values]
     rows, columns = np.nonzero(np.isfinite(table.values))
+    if not len(rows):
+        raise MechnumError("none of the edges has a score: give finite scores of some edges")
     edges = [Edge(senders[row], receivers[at]) for row, at in zip(rows, columns, strict=True)]
     return edges, table.values[rows, columns]

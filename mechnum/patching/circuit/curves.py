@@ -62,7 +62,13 @@ def faithfulness_curve(
     worth = values_of if signed else np.abs(values_of)
     runs = CircuitRuns(model, pairs, [edges], metric, values, mean_over, seed)
     exists = torch.from_numpy(runs.graph.possible)
-    sizes = [round(fraction * int(exists.sum())) for fraction in fractions]
+    n_all = int(exists.sum())
+    sizes = [round(fraction * n_all) for fraction in fractions]
+    if sizes[-1] > len(edges):
+        raise MechnumError(
+            f"{len(edges)} of {n_all} edges have a score, fewer than the fraction "
+            f"{fractions[-1]:g}: score more edges, or ask for smaller fractions"
+        )
     order = np.argsort(-worth, kind="stable")
     generator = np.random.default_rng(np.random.SeedSequence(seed))
     every = exists.nonzero()

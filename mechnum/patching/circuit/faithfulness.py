@@ -62,6 +62,8 @@ def faithfulness(
     Raises:
         MechnumError: on edges that the model does not have.
     """
+    if not isinstance(circuits, Circuit | Mapping):
+        raise MechnumError("circuits are one Circuit or several by name: give {'name': circuit}")
     named = {"circuit": circuits} if isinstance(circuits, Circuit) else dict(circuits)
     if not named:
         raise MechnumError("no circuits were given: give at least one")

@@ -21,6 +21,7 @@ from mechnum.patching.joint import ALL_FROZEN, Freezable
 from mechnum.patching.local import states_to_keep
 from mechnum.patching.measure import measure
 from mechnum.patching.metrics import MetricName
+from mechnum.patching.node_names import NodeNames
 from mechnum.patching.nodes import NodeKind, Target, layers_above, members
 from mechnum.patching.path.matrix import PathMatrix
 from mechnum.patching.path.targets import receivers_named, senders_named
@@ -36,8 +37,8 @@ _READ: dict[NodeKind, tuple[StateName, ...]] = {"q": ("q",), "k": ("q",), "v": (
 def path_effects(
     model: Model,
     pairs: Pairs,
-    senders: str | Sequence[Target | str] = "heads",
-    receivers: str | Sequence[Target | str] = "q",
+    senders: NodeNames = "heads",
+    receivers: NodeNames = "q",
     variant: Variant = "edge",
     frozen: Collection[Freezable] = ALL_FROZEN,
     norm: NormHandling = "exact",
@@ -174,7 +175,7 @@ def _check(variant: str, frozen: Collection[Freezable], norm: str) -> tuple[Free
     """The components that are frozen, once everything is known to exist."""
     if variant not in get_args(Variant):
         raise MechnumError(f"unknown variant {variant!r}: use 'edge' or 'path'")
-    if isinstance(frozen, str) or set(frozen) - set(ALL_FROZEN):
+    if isinstance(frozen, str) or frozen is None or set(frozen) - set(ALL_FROZEN):
         raise MechnumError(f"cannot freeze {frozen!r}: name 'attn', 'mlps' or both in a list")
     check_norm(norm)
     if variant == "edge":

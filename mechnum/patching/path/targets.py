@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mechnum.errors import MechnumError
 from mechnum.models.spec import ModelSpec
 from mechnum.patching.edges import component_receivers, component_senders, named
-from mechnum.patching.node_names import parse_target, parse_targets
+from mechnum.patching.node_names import NodeNames, as_targets, parse_targets
 from mechnum.patching.nodes import RECEIVING, Node, Target, all_nodes, check_all, members
 from mechnum.patching.selection import TABLES
 
 
-def senders_named(senders: str | Sequence[Target | str], spec: ModelSpec) -> list[Target]:
+def senders_named(senders: NodeNames, spec: ModelSpec) -> list[Target]:
     """The senders of "heads" and the other tables, of "components", of a list in words or of nodes.
 
     Raises:
@@ -37,7 +35,7 @@ def senders_named(senders: str | Sequence[Target | str], spec: ModelSpec) -> lis
     return found
 
 
-def receivers_named(receivers: str | Sequence[Target | str], spec: ModelSpec) -> list[Target]:
+def receivers_named(receivers: NodeNames, spec: ModelSpec) -> list[Target]:
     """The receivers of a kind, of "components", of a list in words or of nodes.
 
     Raises:
@@ -58,11 +56,8 @@ def receivers_named(receivers: str | Sequence[Target | str], spec: ModelSpec) ->
     return found
 
 
-def _listed(targets: str | Sequence[Target | str], spec: ModelSpec) -> list[Target]:
-    if isinstance(targets, str):
-        found = parse_targets(targets, spec)
-    else:
-        found = [parse_target(one) if isinstance(one, str) else one for one in targets]
+def _listed(targets: NodeNames, spec: ModelSpec) -> list[Target]:
+    found = parse_targets(targets, spec) if isinstance(targets, str) else as_targets(targets)
     if not found or not all(members(target) for target in found):
         raise MechnumError("no nodes were named: name at least one, such as 'head 9.6'")
     named(found)

@@ -106,14 +106,16 @@ def quality_rows(results: xr.DataTree) -> list[tuple[str, str]]:
     complete = reading.group(results, "completeness")
     if complete is not None:
         text = words.number(float(complete["completeness"]))
-        rows.append(("Completeness", _or_status(text, complete)))
+        rows.append(
+            ("Completeness (1 − faithfulness of all other edges)", _or_status(text, complete))
+        )
         if "incompleteness" in complete:
             worst = words.number(float(complete["incompleteness"].max()))
             rows.append(("Largest incompleteness of random halves", _or_status(worst, complete)))
     minimal = reading.group(results, "minimality")
     if minimal is not None:
         text = words.number(float(minimal["minimality"]))
-        rows.append(("Minimality (share of needed edges)", _or_status(text, minimal)))
+        rows.append(("Minimality (share of its edges that it loses by)", _or_status(text, minimal)))
     curve = reading.group(results, "curve")
     if curve is not None:
         for name in ("CPR", "CMD"):

@@ -74,5 +74,5 @@ def _facts(attrs: Mapping[str, Any], frame: pd.DataFrame, what: str) -> dict[str
         "estimand": words.sentence(words.effect_estimand(attrs, what)),
         "n": words.count_range(frame["n"], "pairs"),
         "interval": INTERVAL_WORDS,
-        "null": "0: the value does not matter, or does not differ between the two prompts",
+        "null": "0: the value does not matter, or does not differ from what it is replaced by",
     }

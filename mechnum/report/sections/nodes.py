@@ -73,7 +73,7 @@ def _figure(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
             estimand=words.sentence(words.effect_estimand(reading.attributes(results), "the node")),
             n=words.count_range(frame["n"], "pairs"),
             interval=INTERVAL_WORDS,
-            null="0: the value does not matter, or does not differ between the two prompts",
+            null="0: the value does not matter, or does not differ from what it is replaced by",
         ),
         alt=f"{text} {largest_words(frame, by, 3)}",
         data=frame,
