@@ -10,8 +10,8 @@ from jaxtyping import Float32, Float64
 from scipy import fft
 
 from mechnum.errors import InvalidInput
-from mechnum.fourier.tables import NUMBER, as_rows, centred, consecutive
 from mechnum.fourier.spectra import shares, spectrum
+from mechnum.fourier.tables import NUMBER, as_rows, centred, consecutive
 from mechnum.inputs import positive_integer
 from mechnum.progress import track
 

@@ -82,7 +82,8 @@ def consecutive(rows: xr.DataArray) -> xr.DataArray:
         )
     if len(numbers) < 3:
         raise InvalidInput(f"{len(numbers)} numbers have no spectrum: give 3 or more")
-    return rows.sortby(NUMBER)
+    # Sorting copies, and these are the largest arrays there are.
+    return rows if rows.indexes[NUMBER].is_monotonic_increasing else rows.sortby(NUMBER)
 
 
 def centred(rows: Any) -> Float64[np.ndarray, "number d"]:
