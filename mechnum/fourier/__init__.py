@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from mechnum.fourier.analysis import number_spectra
     from mechnum.fourier.bases import FourierBasis, fourier_basis
     from mechnum.fourier.counts import token_counts
+    from mechnum.fourier.inner_rows import embedding_rows, number_rows, state_rows
     from mechnum.fourier.least_squares import amplitudes
     from mechnum.fourier.nulls import spectrum_test
-    from mechnum.fourier.inner_rows import embedding_rows, number_rows, state_rows
     from mechnum.fourier.output_rows import logit_rows, neuron_rows, unembedding_rows
     from mechnum.fourier.probes import residue_probe, residue_reader
     from mechnum.fourier.spectra import (

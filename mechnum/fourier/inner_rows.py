@@ -117,7 +117,7 @@ def state_rows(
             "digits": digits,
             "position": str(position),
             "bos": bos_policy(model, prompts[0]),
-            "positions": json.dumps(_positions(prompts, position)),
+            "numbers_at": json.dumps(_positions(prompts, position)),
         },
     )
 

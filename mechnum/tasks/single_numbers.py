@@ -74,6 +74,16 @@ def number_tokens(
     return {number: found[number] for number in integers}
 
 
+def own_numbers(model: Model) -> range:
+    """All numbers of a modular net, 0 to 99 of other models."""
+    return range(_modulus(model) or 100)
+
+
+def _modulus(model: Model) -> int | None:
+    task = parse(model.default_task) if model.default_task else None
+    return task.p if isinstance(task, ModularAddition) else None
+
+
 def _around(template: str) -> tuple[str, str]:
     """The text before and after the number."""
     before, found, after = template.partition(BARE_NUMBER)
@@ -95,12 +105,11 @@ def _token_ids(model: Model, numbers: Sequence[int], template: str) -> tuple[Tok
             f"{model.name} has no tokenizer to read {template!r} with: leave the template out, "
             "the number n is then token n"
         )
-    task = parse(model.default_task) if model.default_task else None
-    if isinstance(task, ModularAddition):
+    if (p := _modulus(model)) is not None:
         _refuse(
-            [number for number in numbers if not 0 <= number < task.p],
-            f"are no numbers of {model.name}, which adds modulo {task.p}",
-            f"choose numbers from 0 to {task.p - 1}",
+            [number for number in numbers if not 0 <= number < p],
+            f"are no numbers of {model.name}, which adds modulo {p}",
+            f"choose numbers from 0 to {p - 1}",
         )
     return sequences_by_length(
         token_ids=[(number,) for number in numbers],

@@ -17,8 +17,19 @@ _LABELS = {
     "model": "Model",
     "family": "Architecture",
     "task": "Task",
+    "of": "Rows",
     "template": "Prompt",
     "bos": "BOS token",
+    "digits": "Numbers of several tokens",
+    "numbers_at": "Numbers read at each position",
+    "n_numbers": "Numbers",
+    "first": "First number",
+    "n_dimensions": "Dimensions",
+    "null": "Null of the spectrum",
+    "draws": "Spectra of chance",
+    "folds": "Folds of the residue probes",
+    "permutations": "Permutations of residues",
+    "components": "Principal components of the probes",
     "nodes": "Nodes",
     "senders": "Senders",
     "receivers": "Receivers",
@@ -54,12 +65,14 @@ _MEANINGS = {
     "denoise": "the corrupt run is patched",
     "noise": "the clean run is patched",
     "other": "those of the pair's other prompt",
+    "single": "refused",
+    "last": "read at their last token",
     "exact": "recomputed",
     "frozen": "the unpatched run's scale is kept",
     "edge": "only the receiver's input changes",
     "path": "the receiver's value is read in a run with the sender patched",
 }
-_EXPLAINED = ("direction", "values", "norm", "variant")
+_EXPLAINED = ("direction", "values", "norm", "variant", "digits")
 
 
 def provenance_section(results: xr.DataTree) -> Section:
@@ -73,8 +86,8 @@ def provenance_section(results: xr.DataTree) -> Section:
         for name in names
     ]
     note = (
-        "results.nc, written beside this page, holds the values of each pair with all digits; this "
-        "page holds means with six significant digits."
+        "results.nc, written beside this page, holds every value with all digits; this page holds "
+        "six significant digits, and means where there are pairs."
     )
     return Section("How it was made", [Facts(rows), Text([note])])
 
