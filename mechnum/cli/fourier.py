@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import typer
 
@@ -13,6 +14,8 @@ from mechnum.cli.outputs import check_writable, command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.errors import MechnumError
+
+T = TypeVar("T")
 
 
 def fourier(
@@ -72,11 +75,8 @@ def fourier(
         from mechnum.tasks.numbers import parse_range
 
         chosen = None if between is None else parse_range(between)
-        asked = {
-            name: values
-            for name, text, kind in (("periods", periods, float), ("moduli", moduli, int))
-            if (values := _listed(text, kind)) is not None
-        }
+        waves = None if periods is None else _listed(periods, float)
+        residues = None if moduli is None else _listed(moduli, int)
         loaded = load_model(model, device, dtype)
         from mechnum.fourier import number_spectra, token_counts
         from mechnum.report import save, spectra_summary
@@ -88,12 +88,13 @@ def fourier(
             of,
             template,
             digits,
-            null=null,
-            draws=draws,
-            permutations=permutations,
-            counts=None if counts is None else token_counts(counts),
-            seed=seed,
-            **asked,
+            waves,
+            residues,
+            null,
+            draws,
+            permutations,
+            None if counts is None else token_counts(counts),
+            seed,
             command=command_line(),
         )
         page, data = save(found, out)
@@ -101,9 +102,7 @@ def fourier(
     typer.echo(f"\nwritten: {page} and {data}")
 
 
-def _listed(text: str | None, kind: type[int] | type[float]) -> list[int] | list[float] | None:
-    if text is None:
-        return None
+def _listed(text: str, kind: Callable[[str], T]) -> list[T]:
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:

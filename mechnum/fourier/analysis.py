@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from mechnum.errors import MechnumError
-from mechnum.fourier.inner_rows import number_rows
+from mechnum.fourier.inner_rows import RowsOf, number_rows
 from mechnum.fourier.least_squares import amplitudes
 from mechnum.fourier.model_tables import NUMBERS
 from mechnum.fourier.nulls import NullKind, spectrum_test
@@ -29,11 +29,11 @@ _SEEDS = ("null_seed", "probe_seed")  # Both are the one seed of the whole.
 def number_spectra(
     model: Model,
     numbers: Iterable[SupportsIndex] = NUMBERS,
-    of: str = "resid",
+    of: RowsOf = "resid",
     template: str = BARE_NUMBER,
     digits: DigitsMode = "single",
     periods: Sequence[float | int] | None = None,
-    moduli: Sequence[int] = MODULI,
+    moduli: Sequence[int] | None = None,
     null: NullKind = "shuffled",
     draws: int = 1000,
     permutations: int = 200,
@@ -47,7 +47,7 @@ def number_spectra(
         of, template, digits: which rows, see `mechnum.fourier.number_rows`.
         periods: of the waves that are fitted beside a linear trend; by default those of 2, 5, 10
             and 100 that the range holds.
-        moduli: whose residues are probed.
+        moduli: whose residues are probed; by default 2 to 10, 20, 25, 50 and 100.
         null, draws: see `mechnum.fourier.spectrum_test`.
         permutations: see `mechnum.fourier.residue_probe`.
         counts: how often each number occurs, see `mechnum.fourier.token_counts`: the spectrum of
@@ -65,15 +65,14 @@ def number_spectra(
     integers = check_numbers(numbers)
     baseline = None if counts is None else _counted(counts, integers)
     rows = number_rows(model, integers, of, template, digits)
-    tested = {"null": null, "draws": draws, "seed": seed}
-    spectra = spectrum_test(rows, **tested)
-    residues = residue_probe(rows, moduli, permutations=permutations, seed=seed)
+    spectra = spectrum_test(rows, null=null, draws=draws, seed=seed)
+    residues = residue_probe(rows, moduli or MODULI, permutations=permutations, seed=seed)
     parts = {"/spectrum": spectra, "/residues": residues}
     waves = default_periods(len(integers)) if periods is None else tuple(periods)
     if waves:
         parts["/amplitudes"] = amplitudes(rows, waves, linear=True)
     if baseline is not None:
-        parts["/counts"] = spectrum_test(np.log1p(baseline), **tested)
+        parts["/counts"] = spectrum_test(np.log1p(baseline), null=null, draws=draws, seed=seed)
     attrs = {**residues.attrs, **spectra.attrs, "seed": seed, **said}
     attrs = {name: value for name, value in attrs.items() if name not in _SEEDS}
     bare = {path: part.drop_attrs(deep=False) for path, part in parts.items()}

@@ -16,20 +16,32 @@ from mechnum.errors import MechnumError
 from mechnum.fourier.model_tables import NUMBERS, matrix_rows, said_of
 from mechnum.fourier.output_rows import unembedding_rows
 from mechnum.fourier.tables import DIMENSION, NUMBER
-from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
 from mechnum.tasks.examples import bos_policy
 from mechnum.tasks.prompts import TokenSequences
 from mechnum.tasks.single_numbers import BARE_NUMBER, DigitsMode, number_prompts, number_tokens
 from mechnum.tasks.states import activations_of, states_of
 
-ROWS_OF = ("embedding", "unembedding", "resid", *(n for n in get_args(StateName) if n != "pattern"))
+StateRowsOf = Literal[
+    "resid",
+    "resid_pre",
+    "q",
+    "k",
+    "v",
+    "z",
+    "attn_out",
+    "resid_mid",
+    "mlp_hidden",
+    "mlp_out",
+    "resid_post",
+]
+RowsOf = Literal["embedding", "unembedding", StateRowsOf]
 
 
 def number_rows(
     model: Model,
     numbers: Iterable[SupportsIndex] = NUMBERS,
-    of: str = "resid",
+    of: RowsOf = "resid",
     template: str = BARE_NUMBER,
     digits: DigitsMode = "single",
 ) -> xr.DataArray:
@@ -38,11 +50,12 @@ def number_rows(
     Raises:
         MechnumError: on another name, else as they do.
     """
-    if of not in ROWS_OF:
-        raise MechnumError(f"there are no rows of {of!r}: use one of {', '.join(ROWS_OF)}")
-    if of in ("embedding", "unembedding"):
-        rows = embedding_rows if of == "embedding" else unembedding_rows
-        return rows(model, numbers, template)
+    if of not in get_args(RowsOf):
+        raise MechnumError(f"there are no rows of {of!r}: use one of {', '.join(get_args(RowsOf))}")
+    if of == "embedding":
+        return embedding_rows(model, numbers, template)
+    if of == "unembedding":
+        return unembedding_rows(model, numbers, template)
     return state_rows(model, numbers, of, template, digits)
 
 
@@ -66,7 +79,7 @@ def embedding_rows(
 def state_rows(
     model: Model,
     numbers: Iterable[SupportsIndex] = NUMBERS,
-    of: StateName | Literal["resid"] = "resid",
+    of: StateRowsOf = "resid",
     template: str = BARE_NUMBER,
     digits: DigitsMode = "single",
     position: str | int = "n",
@@ -112,7 +125,7 @@ def state_rows(
             NUMBER: columns["n"],
             "pieces": (NUMBER, columns["pieces"]),
         },
-        attrs=said_of(model, str(of), template)
+        attrs=said_of(model, of, template)
         | {
             "digits": digits,
             "position": str(position),

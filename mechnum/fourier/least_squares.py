@@ -44,17 +44,18 @@ def amplitudes(
     values = rows[NUMBER].values
     checked = _periods(periods)
     matrix, owner, names = _design(values, checked, linear)
+    distinct = len(np.unique(values))
+    nonzero = int(np.sum(np.sqrt(np.mean(matrix**2, axis=0)) > TOLERANCE))
+    if distinct < nonzero:
+        raise InvalidInput(
+            f"{distinct} distinct numbers cannot fix {nonzero} columns: give more numbers, or "
+            "fewer periods"
+        )
     keep = independent_columns(matrix)
     for period in (p for i, p in enumerate(checked) if not keep[owner == i].any()):
         raise InvalidInput(
             f"period {period:g} cannot be told from the constant and the periods before it on "
             "these numbers: leave it out, or give more numbers"
-        )
-    distinct = len(np.unique(values))
-    if distinct < keep.sum():
-        raise InvalidInput(
-            f"{distinct} distinct numbers cannot fix {int(keep.sum())} columns: give more numbers, "
-            "or fewer periods"
         )
     lead = rows.dims[:-2]
     shape, d = tuple(rows.sizes[dim] for dim in lead), rows.sizes[DIMENSION]
@@ -98,7 +99,7 @@ def amplitudes(
     )
 
 
-def alias_of(period: float) -> float:
+def alias_of(period: float | int) -> float:
     """The period of at least 2 that looks the same on integers; infinite for a constant."""
     turns = (1 / period) % 1
     turns = min(turns, 1 - turns)

@@ -22,8 +22,8 @@ from mechnum.progress import track
 FEWEST = 4
 """Numbers of each residue that a probe must be trained on, at least."""
 MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 25, 50, 100)
+_TIE = 1e-12
 _SCORES = 4_000_000  # Class scores of permuted labels that are held at a time.
-_SCORED = ("kappa", "accuracy", "p", "null_mean", "null_high")
 READ, TOO_FEW, CONSTANT = "read", "too few numbers of some residues", "all rows are the same"
 
 
@@ -55,7 +55,8 @@ def residue_probe(
 
     Returns:
         Over (..., modulus): `kappa`, `accuracy`, `p` (how often permuted residues reach this κ),
-        `null_mean`, their mean κ, and `null_high`, the κ that 5 % of them exceed. Over (...,
+        `p_family` (how often they do in any of the tables, such as layers), `null_mean`, their
+        mean κ, and `null_high`, the κ that 5 % of them exceed. Over (...,
         modulus, number): `predicted`, the residue read from each row while its number was held
         out, −1 where none was. Coordinate `status` says "read", or why there is NaN: fewer than 4
         numbers of some residue to train on (so T ≤ 10 for 100 numbers), or rows all the same.
@@ -76,7 +77,9 @@ def residue_probe(
     status = np.full((len(tables), len(moduli)), READ, dtype=object)
     status[:, [not _enough(values, splits, modulus) for modulus in moduli]] = TOO_FEW
     predicted = np.full((len(tables), len(moduli), len(values)), -1)
-    found = {name: np.full(status.shape, np.nan) for name in _SCORED}
+    found = {"accuracy": np.full(status.shape, np.nan)}
+    # Of every labelling, the true one first, which counts as one of its permutations.
+    kappas = np.full((*status.shape, len(permuted)), np.nan)
     for index, table in enumerate(track(tables, "residue probes")):
         if not centred(table).any():
             status[index, status[index] == READ] = CONSTANT
@@ -87,14 +90,10 @@ def residue_probe(
             modulus = moduli[column]
             read = _read(features, splits, permuted, modulus)
             truth = permuted % modulus
-            kappas = np.array([kappa(t, r, modulus) for t, r in zip(truth, read, strict=True)])
+            kappas[index, column] = [kappa(t, r, modulus) for t, r in zip(truth, read, strict=True)]
             predicted[index, column] = read[0]
-            found["kappa"][index, column] = kappas[0]
             found["accuracy"][index, column] = np.mean(read[0] == truth[0])
-            # The first labels are the true ones, which count as one of their permutations.
-            found["p"][index, column] = np.mean(kappas >= kappas[0] - 1e-12)
-            found["null_mean"][index, column] = kappas[1:].mean()
-            found["null_high"][index, column] = np.quantile(kappas[1:], 0.95)
+    found |= _scored(kappas)
     dims = (*lead, "modulus")
     return xr.Dataset(
         {name: (dims, cells.reshape(*shape, -1)) for name, cells in found.items()}
@@ -113,6 +112,23 @@ def residue_probe(
             "n_numbers": len(np.unique(values)),
         },
     )
+
+
+def _scored(
+    kappas: Float64[np.ndarray, "table modulus labelling"],
+) -> dict[str, Float64[np.ndarray, "table modulus"]]:
+    """κ of the true labels, the first ones, beside that of the permuted ones."""
+    unread = np.isnan(kappas[:, :, 0])
+    reach = kappas[:, :, :1] - _TIE
+    largest = np.where(np.isnan(kappas), -np.inf, kappas).max(axis=0)
+    found = {
+        "kappa": kappas[:, :, 0],
+        "p": (kappas >= reach).mean(axis=-1),
+        "p_family": (largest >= reach).mean(axis=-1),
+        "null_mean": kappas[:, :, 1:].mean(axis=-1),
+        "null_high": np.quantile(kappas[:, :, 1:], 0.95, axis=-1),
+    }
+    return {name: np.where(unread, np.nan, cells) for name, cells in found.items()}
 
 
 def kappa(

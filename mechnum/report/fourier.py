@@ -27,8 +27,7 @@ def fourier_page(results: xr.DataTree) -> Page:
         provenance_section(results),
     ]
     return Page(
-        title=f"Numbers in Fourier space: {attrs.get('of', 'rows')} of "
-        f"{attrs.get('model', 'the model')}",
+        title=f"Numbers in Fourier space: {spectra.title_of(attrs)}",
         lead=f"{words.sentence(rows_of(attrs))}.",
         sections=[section for section in sections if section is not None],
     )
@@ -46,7 +45,8 @@ def _found(results: xr.DataTree) -> Section:
     if silent := _unread_peaks(results):
         points.append(("Peaks without residues", silent))
     note = (
-        "Tests are within a layer, over its frequencies; layers are not independent of each other. "
+        "Shares are tested over the frequencies of their layer, residues over the layers of their "
+        "modulus. "
         "What is largest was chosen on the numbers that also measure it."
     )
     return Section("What was found", [Text(points=points), Text([note])])
@@ -56,7 +56,7 @@ def _unread_peaks(results: xr.DataTree) -> str:
     """Whole periods whose share is no chance, and whose residue is read nowhere."""
     frame = spectra.spectrum_frame(results)
     residues = spectra.residue_frame(results).dropna(subset=["kappa"])
-    read = set(residues.loc[residues["p"] < words.SURE, "modulus"])
+    read = set(residues.loc[residues["p_family"] < words.SURE, "modulus"])
     sure = frame.loc[frame["p_family"] < words.SURE, "period"].round(9)
     silent = sorted(set(sure) & (set(residues["modulus"]) - read))
     if not silent:

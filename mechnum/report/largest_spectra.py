@@ -48,5 +48,5 @@ def spectra_summary(results: xr.DataTree, top: int = 10) -> Group:
         f"p: {chance(attrs)}; p family: by the largest share of any frequency. κ: held-out "
         "numbers, for whole T."
     )
-    title = f"{attrs.get('model', '')} · {attrs.get('of', 'rows')}"
+    title = words.sentence(spectra.title_of(attrs))
     return Group(Text(title, style="bold"), Text(residue_words(results)), table)

@@ -11,7 +11,7 @@ from mechnum.report import reading, words
 
 SURE = words.SURE
 _SPECTRUM = ["share", "p", "p_family", "null_mean", "null_low", "null_high"]
-_RESIDUES = ["kappa", "p", "null_mean", "null_high"]
+_RESIDUES = ["kappa", "p", "p_family", "null_mean", "null_high"]
 
 
 def spectrum_frame(results: xr.DataTree, group: str = "spectrum") -> pd.DataFrame:
@@ -48,8 +48,9 @@ def wave_frame(results: xr.DataTree) -> pd.DataFrame | None:
 def strongest_frame(results: xr.DataTree) -> pd.DataFrame:
     """One row for each frequency, at the layer where its share is largest; strongest first.
 
-    Columns: as `spectrum_frame`; for periods that are whole numbers `kappa` and `kappa_p` of n mod
-    that period at this layer, and `kappa_best`, the largest of any layer; NaN where none was read.
+    Columns: `layer` where there are any, `frequency`, `period`, `share`, `flat`, `p`, `p_family`;
+    for periods that are whole numbers `kappa` and `kappa_p` of n mod that period at this layer, and
+    `kappa_best`, the largest of any layer; NaN where none was read.
     """
     frame = spectrum_frame(results).dropna(subset=["share"])
     best = frame.loc[frame.groupby("frequency")["share"].idxmax()]
@@ -61,7 +62,15 @@ def strongest_frame(results: xr.DataTree) -> pd.DataFrame:
     best = best.merge(read, how="left", on=[*at, "modulus"])
     largest = residues.groupby("modulus")["kappa"].max().rename("kappa_best")
     best = best.merge(largest, how="left", left_on="modulus", right_index=True)
-    return best.drop(columns="modulus").sort_values("share", ascending=False, kind="stable")
+    columns = ["frequency", "period", "share", "flat", "p", "p_family"]
+    columns += ["kappa", "kappa_p", "kappa_best"]
+    return best.sort_values("share", ascending=False, kind="stable")[[*at, *columns]]
+
+
+def title_of(attrs: dict[str, object]) -> str:
+    """What the rows are of, for titles: `states of adder-gptj`."""
+    of = str(attrs.get("of", "rows"))
+    return f"{'states' if of == 'resid' else of} of {attrs.get('model', 'the model')}"
 
 
 def row_name(attrs: dict[str, object], layer: float | int | None) -> str:
@@ -78,13 +87,14 @@ def _frame(dataset: xr.Dataset, last: str) -> pd.DataFrame:
     kept = [name for name in dataset.coords if set(dataset[name].dims) <= {"layer", last}]
     bare = dataset.drop_vars([name for name in dataset.coords if name not in kept])
     dims = [str(dim) for dim in ("layer", last) if dim in bare.dims]
+    first = [*dims, *(str(name) for name in bare.coords if name not in dims)]
     if set(bare.dims) - set(dims):
         raise MechnumError(
             f"a page shows spectra by layer, and these have the dimensions {tuple(bare.dims)}: "
             "select one entry of the others"
         )
     frame = bare.to_dataframe(dim_order=dims).reset_index()
-    return frame[[*dims, *frame.columns.drop(dims)]]
+    return frame[[*first, *frame.columns.drop(first)]]
 
 
 def _group(results: xr.DataTree, name: str) -> xr.Dataset:

@@ -139,7 +139,8 @@ def _residues(results: xr.DataTree) -> Figure:
             f"scaled rows within {attrs.get('components')} principal components, "
             f"{attrs.get('folds')} folds of numbers, everything fitted on training folds",
             n=f"{int(attrs.get('n_numbers', 0)):,} numbers",
-            null=f"Residues dealt to the numbers at random, {attrs.get('permutations')} times",
+            null=f"Residues dealt to the numbers at random, {attrs.get('permutations')} times; "
+            "p_family by the largest κ of any layer",
         ),
         alt=f"κ by modulus. {residue_words(results)}",
         data=frame,
@@ -207,7 +208,7 @@ def residue_words(results: xr.DataTree) -> str:
     if frame.empty:
         return "No residue could be read."
     attrs = reading.attributes(results)
-    sure = frame[frame["p"] < words.SURE]
+    sure = frame[frame["p_family"] < words.SURE]
     if sure.empty:
         return "No residue is read better than chance."
     best = sure.loc[sure.groupby("modulus")["kappa"].idxmax()]
