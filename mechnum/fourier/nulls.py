@@ -12,7 +12,7 @@ from scipy import fft
 from mechnum.errors import InvalidInput
 from mechnum.fourier.spectra import shares, spectrum
 from mechnum.fourier.tables import NUMBER, as_rows, centred, consecutive
-from mechnum.inputs import positive_integer
+from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.progress import track
 
 NullKind = Literal["shuffled", "gaussian"]
@@ -58,11 +58,13 @@ def spectrum_test(
         numbers are the same.
 
     Raises:
-        InvalidInput: as `spectrum`, on an unknown null, and on fewer than 1 draw.
+        InvalidInput: as `spectrum`, on an unknown null, on fewer than 1 draw and on a
+            negative seed.
     """
     if null not in get_args(NullKind):
         raise InvalidInput(f"unknown null {null!r}: use 'shuffled' or 'gaussian'")
     positive_integer("draws", draws)
+    sequence = seed_sequence(seed)
     rows = consecutive(as_rows(rows, numbers))
     found = spectrum(rows)
     share = found["share"].values.reshape(-1, found.sizes["frequency"])
@@ -73,7 +75,7 @@ def spectrum_test(
     size = max(1, _HELD_VALUES // (n * n + draws * n // 2))
     for start in range(0, len(tables), size):
         part = slice(start, start + size)
-        generator = np.random.default_rng(np.random.SeedSequence(seed))
+        generator = np.random.default_rng(sequence)
         drawn = _DRAWN[null](_inner_products(tables[part]), draws, generator)
         for index, own in enumerate(drawn, start):
             if np.isfinite(own).all():

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from mechnum.errors import InvalidInput
 from mechnum.fourier.discriminant import ShrunkDiscriminant
 from mechnum.fourier.tables import NUMBER, as_rows, centred
-from mechnum.inputs import positive_integer
+from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.progress import track
 
 FEWEST = 4
@@ -62,15 +62,18 @@ def residue_probe(
         numbers of some residue to train on (so T ≤ 10 for 100 numbers), or rows all the same.
 
     Raises:
-        InvalidInput: on moduli below 2 or twice, on fewer distinct numbers than folds, and on
-            fewer than 2 folds or 1 permutation.
+        InvalidInput: on moduli below 2 or twice, on fewer distinct numbers than folds, on fewer
+            than 2 folds or 1 permutation, and on a negative seed.
     """
     rows = as_rows(rows, numbers)
     values = rows[NUMBER].values
     moduli = _moduli(moduli)
-    splits = _splits(values, positive_integer("folds", folds), seed)
     positive_integer("components", components)
-    permuted = _permuted(values, positive_integer("permutations", permutations), seed)
+    sequence = seed_sequence(seed)
+    of_folds, of_pca = map(int, sequence.generate_state(2))
+    splits = _splits(values, positive_integer("folds", folds), of_folds)
+    generator = np.random.default_rng(sequence.spawn(1)[0])
+    permuted = _permuted(values, positive_integer("permutations", permutations), generator)
     lead = rows.dims[:-2]
     shape = tuple(rows.sizes[dim] for dim in lead)
     tables = rows.values.reshape(-1, *rows.shape[-2:])
@@ -85,7 +88,7 @@ def residue_probe(
             status[index, status[index] == READ] = CONSTANT
             continue
         own = np.asarray(table, dtype=np.float64)
-        features = [_features(own, train, components, seed) for train, _ in splits]
+        features = [_features(own, train, components, of_pca) for train, _ in splits]
         for column in np.flatnonzero(status[index] == READ):
             modulus = moduli[column]
             read = _read(features, splits, permuted, modulus)
@@ -143,32 +146,34 @@ def kappa(
     return (observed - expected) / (1 - expected) if expected < 1 else 0.0
 
 
-def residue_reader(components: int = 100, seed: int = 0) -> Pipeline:
+def residue_reader(components: int = 100, random_state: int = 0) -> Pipeline:
     """The probe as an estimator: `residue_reader().fit(states, numbers % T).predict(others)`."""
-    return make_pipeline(*_scaling(components, seed), ShrunkDiscriminant())
+    return make_pipeline(*_scaling(components, random_state), ShrunkDiscriminant())
 
 
-Split = tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]
+# Folds differ in length, so that the lengths have no names.
+Split = tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]
 
 
-def _scaling(components: int, seed: int) -> tuple[StandardScaler, PCA]:
-    # Components beyond the rank of the training rows are dropped by their variance of 0.
-    return StandardScaler(), PCA(components, random_state=seed % 2**32)
+def _scaling(components: int, random_state: int) -> tuple[StandardScaler, PCA]:
+    return StandardScaler(), PCA(components, random_state=random_state)
 
 
 def _features(
     table: Float64[np.ndarray, "row d"],
     train: Int[np.ndarray, " train"],
     components: int,
-    seed: int,
+    random_state: int,
 ) -> Float64[np.ndarray, "row component"]:
     """Scores of all rows, scaled and rotated as the training rows want it."""
     most = min(components, len(train) - 1, table.shape[1])
-    return np.asarray(make_pipeline(*_scaling(most, seed)).fit(table[train]).transform(table))
+    return np.asarray(
+        make_pipeline(*_scaling(most, random_state)).fit(table[train]).transform(table)
+    )
 
 
 def _read(
-    features: Sequence[Float64[np.ndarray, "row component"]],
+    features: Sequence[Float64[np.ndarray, "row _"]],
     splits: Sequence[Split],
     labels: Int[np.ndarray, "labelling row"],
     modulus: int,
@@ -184,23 +189,22 @@ def _read(
     return read
 
 
-def _splits(numbers: Int[np.ndarray, " row"], folds: int, seed: int) -> list[Split]:
+def _splits(numbers: Int[np.ndarray, " row"], folds: int, random_state: int) -> list[Split]:
     distinct = len(np.unique(numbers))
     if not 2 <= folds <= distinct:
         raise InvalidInput(
             f"{distinct} distinct numbers cannot be held out in {folds} folds: give 2 folds or "
             "more, and a number for each at least"
         )
-    splitter = GroupKFold(folds, shuffle=True, random_state=seed % 2**32)
+    splitter = GroupKFold(folds, shuffle=True, random_state=random_state)
     return list(splitter.split(numbers[:, None], groups=numbers))
 
 
 def _permuted(
-    numbers: Int[np.ndarray, " row"], permutations: int, seed: int
+    numbers: Int[np.ndarray, " row"], permutations: int, generator: np.random.Generator
 ) -> Int[np.ndarray, "labelling row"]:
     """The numbers themselves, and then dealt anew to the rows, all rows of one alike."""
     values, which = np.unique(numbers, return_inverse=True)
-    generator = np.random.default_rng(np.random.SeedSequence(seed))
     dealt = generator.permuted(np.tile(values, (permutations, 1)), axis=1)
     return np.concatenate([values[None], dealt])[:, which.reshape(-1)]
 

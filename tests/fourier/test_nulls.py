@@ -57,7 +57,7 @@ def test_p_values_are_counts_of_the_draws():
 
 def test_rows_without_order_are_called_a_spike_as_often_as_said():
     """Heavy tails and a covariance far from the identity, which would fool a fixed threshold."""
-    heavy = RNG.standard_t(3, size=(300, 40, 10)) * np.linspace(0.1, 5, 10)
+    heavy = RNG.standard_t(3, size=(200, 40, 10)) * np.linspace(0.1, 5, 10)
     found = spectrum_test(heavy, draws=199, seed=1)
     sure = (found["p_family"] <= 0.05).any("frequency").values
     assert 0.01 < sure.mean() < 0.10
@@ -113,5 +113,7 @@ def test_a_single_value_for_each_number_has_a_spectrum_too():
 def test_bad_requests_are_refused(unchecked):
     with pytest.raises(InvalidInput, match="unknown null 'white': use 'shuffled' or 'gaussian'"):
         spectrum_test(np.ones((5, 2)), null="white")
+    with pytest.raises(InvalidInput, match="seed -2 is negative"):
+        spectrum_test(np.ones((5, 2)), seed=-2)
     with pytest.raises(InvalidInput, match="draws is 0"):
         spectrum_test(np.ones((5, 2)), draws=0)

@@ -75,27 +75,29 @@ def test_permuted_numbers_read_nothing():
 
 def test_the_null_is_the_spread_of_permuted_residues():
     rows = np.random.default_rng(1).normal(size=(100, 12))
-    found = residue_probe(rows, (4,), permutations=300)
+    found = residue_probe(rows, (4,), permutations=200)
     drawn = [
         float(
             residue_probe(
                 rows, (4,), np.random.default_rng(s).permutation(100), permutations=1, seed=s
             )["kappa"][0]
         )
-        for s in range(40)
+        for s in range(25)
     ]
-    assert float(found["null_mean"][0]) == pytest.approx(np.mean(drawn), abs=0.03)
-    assert float(found["null_high"][0]) == pytest.approx(np.quantile(drawn, 0.95), abs=0.08)
+    assert float(found["null_mean"][0]) == pytest.approx(np.mean(drawn), abs=0.05)
+    assert float(found["null_high"][0]) == pytest.approx(np.quantile(drawn, 0.95), abs=0.1)
 
 
 def test_the_probe_is_its_estimator_under_cross_validation():
     """Scaling, PCA and classifier inside each fold, written with scikit-learn's own loop."""
     rows = circles(NUMBERS, (10, 25), 40, 2.0, seed=2)
     found = residue_probe(rows, (5, 10), permutations=3, components=15, seed=9)
+    of_folds, of_pca = map(int, np.random.SeedSequence(9).generate_state(2))
+    folds = GroupKFold(5, shuffle=True, random_state=of_folds)
     for modulus in (5, 10):
         read = np.empty(100, dtype=int)
-        for train, test in GroupKFold(5, shuffle=True, random_state=9).split(rows, groups=NUMBERS):
-            reader = residue_reader(15, seed=9).fit(rows[train], NUMBERS[train] % modulus)
+        for train, test in folds.split(rows, groups=NUMBERS):
+            reader = residue_reader(15, of_pca).fit(rows[train], NUMBERS[train] % modulus)
             read[test] = reader.predict(rows[test])
         own = found.sel(modulus=modulus)
         np.testing.assert_array_equal(own["predicted"], read)
@@ -164,6 +166,12 @@ def test_a_number_is_held_out_with_all_its_rows():
     assert found["predicted"].sizes["number"] == 300
 
 
+def test_folds_need_not_be_of_one_size():
+    numbers = np.setdiff1d(np.arange(50, 160), [60, 61, 99])
+    found = residue_probe(circles(numbers, (5,), 300, 0.3), (2, 5), numbers, permutations=3)
+    assert float(found["kappa"].sel(modulus=5)) > 0.9
+
+
 def test_scaling_and_pca_see_the_training_rows_alone(monkeypatch):
     seen = []
     fit = PCA.fit
@@ -201,6 +209,7 @@ def test_the_seed_says_all():
         ({"folds": 50}, "20 distinct numbers cannot be held out in 50 folds"),
         ({"permutations": 0}, "permutations is 0"),
         ({"components": 0}, "components is 0"),
+        ({"seed": -1}, "seed -1 is negative"),
     ],
 )
 def test_bad_requests_are_refused(changes, message):

@@ -11,7 +11,7 @@ from mechnum.fourier import amplitudes, residue_probe, spectrum_test
 from tests.fourier.rows import circles
 
 
-def spectra_results(layers: int | None = 3, n: int = 60, counts: bool = False) -> xr.DataTree:
+def spectra_results(layers: int | None = 3, n: int = 100, counts: bool = False) -> xr.DataTree:
     """Circles of T = 5 and 10 that fade with the layer; with `layers=None` an embedding."""
     numbers = np.arange(n)
     tables = [

@@ -32,27 +32,27 @@ def blocks_of(results) -> dict:
 def test_frames_hold_what_was_measured():
     frame = spectrum_frame(LAYERED)
     assert frame.columns[:3].tolist() == ["layer", "frequency", "period"]
-    assert len(frame) == 3 * 30
-    row = frame[(frame["layer"] == 0) & (frame["frequency"] == 6)].iloc[0]
-    own = LAYERED["spectrum"].sel(layer=0, frequency=6)
+    assert len(frame) == 3 * 50
+    row = frame[(frame["layer"] == 0) & (frame["frequency"] == 10)].iloc[0]
+    own = LAYERED["spectrum"].sel(layer=0, frequency=10)
     assert (row["period"], row["share"]) == (10, float(own["share"]))
-    assert row["flat"] == pytest.approx(30 * float(own["share"]))
+    assert row["flat"] == pytest.approx(50 * float(own["share"]))
     assert set(residue_frame(FLAT)["status"]) == {"read", "too few numbers of some residues"}
     assert wave_frame(FLAT)["on_bin"].tolist() == [True, True, False, True]
 
 
 def test_each_frequency_is_shown_where_it_is_strongest_with_its_residue():
     frame = strongest_frame(LAYERED)
-    assert len(frame) == 30
+    assert len(frame) == 50
     assert frame["share"].is_monotonic_decreasing
     share = LAYERED["spectrum"]["share"]
     best = frame[frame["period"] == 10].iloc[0]
-    assert best["share"] == pytest.approx(float(share.sel(frequency=6).max()))
-    assert best["layer"] == int(share.sel(frequency=6).idxmax("layer"))
+    assert best["share"] == pytest.approx(float(share.sel(frequency=10).max()))
+    assert best["layer"] == int(share.sel(frequency=10).idxmax("layer"))
     kappas = LAYERED["residues"]["kappa"].sel(modulus=10)
     assert best["kappa"] == pytest.approx(float(kappas.sel(layer=best["layer"])))
     assert best["kappa_best"] == pytest.approx(float(kappas.max()))
-    assert frame.loc[frame["period"] == 60 / 7, "kappa"].isna().all()
+    assert frame.loc[frame["period"] == 100 / 7, "kappa"].isna().all()
 
 
 @pytest.mark.parametrize("results", [LAYERED, FLAT], ids=["layers", "embedding"])
@@ -61,7 +61,7 @@ def test_every_figure_says_what_it_shows_and_against_what(results):
     for title in ("Spectrum over numbers", "Residues that can be read"):
         facts = dict(blocks[title].caption.facts)
         assert set(facts) == {"Estimand", "n", "Null"}
-        assert "60 numbers" in facts["n"]
+        assert "100 numbers" in facts["n"]
     caption = blocks["Spectrum over numbers"].caption
     assert "The constant (DC) holds" in caption.text
     assert "given to the numbers at random, 99 times" in dict(caption.facts)["Null"]
@@ -81,7 +81,7 @@ def test_the_page_says_what_was_found_and_how_it_was_made():
     assert "Read on held-out numbers: n mod 5 (κ = 1.00, in the embedding)" in text
     assert "Largest: T = 5 (" in text or "Largest: T = 10 (" in text
     made = text[text.rindex("How it was made") :]
-    for fact in ("last: read at their last token", "0: 10 1: 50", "shuffled", "99", "39",
+    for fact in ("last: read at their last token", "0: 10 1: 90", "shuffled", "99", "39",
                  "mechnum fourier adder-gptj", "Seed"):  # fmt: skip
         assert fact in made, fact
     # Such texts ask for no answer.
@@ -134,13 +134,13 @@ def test_maps_have_a_row_for_each_layer_and_no_layer_that_is_not_there():
     results["spectrum"] = xr.DataTree(spectrum.where(spectrum["layer"] != 1))
     frame = spectrum_frame(results)
     heat = spectrum_map(frame, ["emb", "0", "1"]).data[0]
-    assert np.shape(heat.z) == (3, 30)
+    assert np.shape(heat.z) == (3, 50)
     assert all(value is None for value in heat.z[2])
     assert list(blocks_of(results)["Spectrum over numbers"].views) == ["emb", "0"]
 
 
 def test_many_layers_are_a_choice_of_lines_and_one_map():
-    blocks = blocks_of(spectra_results(14, 40))
+    blocks = blocks_of(spectra_results(14))
     assert list(blocks["Spectrum over numbers"].views) == ["emb", "2", "5", "8", "11", "12"]
     assert np.shape(blocks["Spectra of all layers"].views["map"].data[0].z)[0] == 14
 
@@ -159,7 +159,7 @@ def test_the_terminal_shows_the_strongest_in_order():
     periods = [line.split()[0] for line in text.splitlines() if line.strip()[:1].isdigit()]
     expected = [f"{period:.4g}" for period in strongest_frame(LAYERED)["period"][:4]]
     assert [f"{float(period):.4g}" for period in periods[:4]] == expected
-    assert "The 4 strongest of 30 frequencies over 60 numbers (0 to 59), 16 dimensions" in text
+    assert "The 4 strongest of 50 frequencies over 100 numbers (0 to 99), 16 dimensions" in text
     assert "States of adder-gptj" in text
 
 
