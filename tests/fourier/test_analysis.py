@@ -1,4 +1,4 @@
-"""The measurement of a model's numbers: its parts, its defaults, and where it says it comes from."""
+"""The measurement of a model's numbers: its parts, its defaults, and where it comes from."""
 
 from __future__ import annotations
 
