@@ -48,7 +48,10 @@ class FourierBasis:
     @cached_property
     def inverse(self) -> Float64[np.ndarray, "number row"]:
         """The pseudo-inverse; only for the orthonormal basis is it the transpose."""
-        return self.matrix.T if self.kind == "orthonormal" else np.linalg.pinv(self.matrix)
+        if self.kind == "orthonormal":
+            return self.matrix.T
+        # The sine that is 0 has entries of rounding, which the default cut-off inverts.
+        return np.linalg.pinv(self.matrix, rcond=1e-10)
 
     def coefficients(self, values: Any) -> Float64[np.ndarray, "row *d"]:
         """Inner products of every row with values [number] or [number, d].

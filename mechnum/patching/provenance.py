@@ -15,24 +15,31 @@ _PACKAGES = ("mechnum", "torch", "transformer-lens", "transformers", "numpy")
 
 def attributes(model: Model, pairs: Pairs, metric: MetricName) -> dict[str, str | int | float]:
     """Model, prompts, metric and versions of a result, after a look at the wrapped model."""
-    model.check_current()
-    said: dict[str, str | int | float] = {
-        "model": model.name,
-        "model_fingerprint": model.fingerprint,
-        "processing": model.decoder.weights.processing(),
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "logit_difference": model.verification.logit_difference,
+    said = model_attributes(model) | {
         "task": pairs.task,
         "pairs_fingerprint": pairs.fingerprint,
         "n_pairs": len(pairs),
         "vary": pairs.vary,
         "seed": -1 if pairs.seed is None else pairs.seed,
         "metric": metric,
-        "versions": json.dumps(versions()),
     }
     if metric in WARNINGS:
         said["warning"] = WARNINGS[metric]
     return said
+
+
+def model_attributes(model: Model) -> dict[str, str | int | float]:
+    """Model and versions of a result, after a look at the wrapped model."""
+    model.check_current()
+    return {
+        "model": model.name,
+        "family": model.spec.family,
+        "model_fingerprint": model.fingerprint,
+        "processing": model.decoder.weights.processing(),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "logit_difference": model.verification.logit_difference,
+        "versions": json.dumps(versions()),
+    }
 
 
 @cache

@@ -8,14 +8,20 @@ import xarray as xr
 
 from mechnum.report import trace
 from mechnum.report.exports import write_netcdf
+from mechnum.report.fourier import fourier_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 
-_PAGES = {"nodes": nodes_page, "edges": edges_page, "circuit": circuit_page}
+_PAGES = {
+    "nodes": nodes_page,
+    "edges": edges_page,
+    "circuit": circuit_page,
+    "spectrum": fourier_page,
+}
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: effects of nodes, path effects, a circuit, or a trace."""
+    """The page that suits the results: nodes, path effects, a circuit, spectra, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

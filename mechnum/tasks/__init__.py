@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from mechnum.tasks.given import pairs_from_tokens
     from mechnum.tasks.numbers import NumberTokens
     from mechnum.tasks.pairs import PairGroup, Pairs
-    from mechnum.tasks.prompts import Prompts
+    from mechnum.tasks.prompts import Prompts, TokenSequences
+    from mechnum.tasks.single_numbers import number_prompts, number_tokens
     from mechnum.tasks.states import activations_of, numbers_of, sample_prompts, states_of
     from mechnum.tasks.task import Task
 
@@ -23,9 +24,12 @@ _HOMES = {
     "Pairs": "pairs",
     "Prompts": "prompts",
     "Task": "task",
+    "TokenSequences": "prompts",
     "activations_of": "states",
     "addition": "arithmetic",
     "modular_addition": "arithmetic",
+    "number_prompts": "single_numbers",
+    "number_tokens": "single_numbers",
     "numbers_of": "states",
     "pairs_from_tokens": "given",
     "parse": "arithmetic",
@@ -40,9 +44,12 @@ __all__ = [
     "Pairs",
     "Prompts",
     "Task",
+    "TokenSequences",
     "activations_of",
     "addition",
     "modular_addition",
+    "number_prompts",
+    "number_tokens",
     "numbers_of",
     "pairs_from_tokens",
     "parse",

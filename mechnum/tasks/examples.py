@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from mechnum.tasks.pairs import Pairs
-from mechnum.tasks.prompts import Prompts
+from mechnum.tasks.prompts import Prompts, TokenSequences
 
 if TYPE_CHECKING:
     from mechnum.models.model import Model
@@ -33,7 +33,7 @@ def token_texts(model: Model, ids: list[int]) -> list[str]:
     return [model.tokenizer.decode([token]) for token in ids]
 
 
-def bos_policy(model: Model, example: Prompts) -> str:
+def bos_policy(model: Model, example: TokenSequences) -> str:
     """Whether prompts begin with a BOS token, in words."""
     if model.tokenizer is None:
         return "none: the model has no tokenizer"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from jaxtyping import Int
@@ -16,24 +16,24 @@ from mechnum.errors import MechnumError
 if TYPE_CHECKING:
     from mechnum.models.model import Model
 
+Selected = TypeVar("Selected", bound="TokenSequences")
+
 
 @dataclass(frozen=True, eq=False)
-class Prompts:
-    """Prompts of one token count.
+class TokenSequences:
+    """Texts of one token count, about known integers, that need not ask for an answer.
 
     Attributes:
         tokens: token ids, with the BOS token where the tokenizer adds one.
-        positions: where the operands ("a", "b"), the operator ("op") and the last token ("end")
-            stand, for each prompt; "op" is missing in tasks without an operator token.
-        answers: token id of the right answer, as it follows this very prompt.
-        variables: the integers behind the prompt: "a", "b" and "answer".
-        texts: the prompts as text.
-        index: row of each prompt in the task's order.
+        positions: where the numbers ("n", or the operands "a" and "b"), the operator ("op") and
+            the last token ("end") stand, for each text; what a text does not have is missing.
+        variables: the integers behind the text.
+        texts: the texts themselves.
+        index: row of each text in the order in which they were asked for.
     """
 
     tokens: Int[Tensor, "prompt pos"]
     positions: Mapping[str, Int[Tensor, " prompt"]]
-    answers: Int[Tensor, " prompt"]
     variables: Mapping[str, Int[Tensor, " prompt"]]
     texts: tuple[str, ...]
     index: Int[Tensor, " prompt"]
@@ -42,18 +42,36 @@ class Prompts:
         return len(self.tokens)
 
     def __repr__(self) -> str:
-        return f"Prompts({len(self)} of {self.tokens.shape[1]} tokens, {self.texts[:1]})"
+        count = f"{len(self)} of {self.tokens.shape[1]} tokens"
+        return f"{type(self).__name__}({count}, {self.texts[:1]})"
 
-    def select(self, rows: Int[Tensor, " row"]) -> Prompts:
-        """The prompts at these rows, in this order."""
-        return Prompts(
-            tokens=self.tokens[rows],
-            positions=_each(self.positions, rows),
-            answers=self.answers[rows],
-            variables=_each(self.variables, rows),
-            texts=tuple(self.texts[row] for row in rows.tolist()),
-            index=self.index[rows],
-        )
+    def select(self: Selected, rows: Int[Tensor, " row"]) -> Selected:
+        """The texts at these rows, in this order."""
+        return replace(self, **self._columns(rows))
+
+    def _columns(self, rows: Int[Tensor, " row"]) -> dict[str, Any]:
+        return {
+            "tokens": self.tokens[rows],
+            "positions": _each(self.positions, rows),
+            "variables": _each(self.variables, rows),
+            "texts": tuple(self.texts[row] for row in rows.tolist()),
+            "index": self.index[rows],
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prompts(TokenSequences):
+    """Prompts of one token count, each with its right answer.
+
+    Attributes:
+        answers: token id of the right answer, as it follows this very prompt. The variables are
+            "a", "b" and "answer".
+    """
+
+    answers: Int[Tensor, " prompt"]
+
+    def _columns(self, rows: Int[Tensor, " row"]) -> dict[str, Any]:
+        return {**super()._columns(rows), "answers": self.answers[rows]}
 
 
 def group_by_length(
@@ -64,25 +82,33 @@ def group_by_length(
     texts: Sequence[str],
 ) -> tuple[Prompts, ...]:
     """One `Prompts` for each token count, shortest first; never pads."""
+    return tuple(
+        Prompts(**vars(group), answers=_column(answers, group.index.tolist()))
+        for group in sequences_by_length(token_ids, positions, variables, texts)
+    )
+
+
+def sequences_by_length(
+    token_ids: Sequence[Sequence[int]],
+    positions: Mapping[str, Sequence[int]],
+    variables: Mapping[str, Sequence[int]],
+    texts: Sequence[str],
+) -> tuple[TokenSequences, ...]:
+    """One `TokenSequences` for each token count, shortest first; never pads."""
     rows_of: dict[int, list[int]] = {}
     for row, ids in enumerate(token_ids):
         rows_of.setdefault(len(ids), []).append(row)
-
-    def column(values: Sequence[int], rows: list[int]) -> Int[Tensor, " prompt"]:
-        return torch.tensor([values[row] for row in rows], dtype=torch.long)
-
     return tuple(
-        Prompts(
+        TokenSequences(
             tokens=torch.tensor([list(token_ids[row]) for row in rows], dtype=torch.long),
             positions=MappingProxyType(
                 {
-                    **{name: column(values, rows) for name, values in positions.items()},
+                    **{name: _column(values, rows) for name, values in positions.items()},
                     "end": torch.full((len(rows),), length - 1),
                 }
             ),
-            answers=column(answers, rows),
             variables=MappingProxyType(
-                {name: column(values, rows) for name, values in variables.items()}
+                {name: _column(values, rows) for name, values in variables.items()}
             ),
             texts=tuple(texts[row] for row in rows),
             index=torch.tensor(rows, dtype=torch.long),
@@ -91,8 +117,8 @@ def group_by_length(
     )
 
 
-def check_fits(model: Model, prompts: Prompts) -> None:
-    """Refuses prompts that the model cannot read or answer.
+def check_fits(model: Model, prompts: TokenSequences) -> None:
+    """Refuses texts that the model cannot read, and prompts that it cannot answer.
 
     Raises:
         MechnumError: too many tokens for the model, or ids outside its vocabulary.
@@ -104,16 +130,20 @@ def check_fits(model: Model, prompts: Prompts) -> None:
             f"prompts of {length} tokens are too long for {model.name}, which reads "
             f"{spec.n_ctx}: use fewer shots or a shorter template"
         )
-    for what, ids, limit in (
-        ("prompt", prompts.tokens, spec.d_vocab),
-        ("answer", prompts.answers, spec.d_vocab_out),
-    ):
+    limits = [("prompt", prompts.tokens, spec.d_vocab)]
+    if isinstance(prompts, Prompts):
+        limits.append(("answer", prompts.answers, spec.d_vocab_out))
+    for what, ids, limit in limits:
         outside = ids[(ids < 0) | (ids >= limit)]
         if len(outside):
             raise MechnumError(
                 f"{what} token id {int(outside[0])} is outside the vocabulary of {model.name} "
                 f"(0 to {limit - 1}): use the tokenizer and the tokens that belong to this model"
             )
+
+
+def _column(values: Sequence[int], rows: Sequence[int]) -> Int[Tensor, " prompt"]:
+    return torch.tensor([values[row] for row in rows], dtype=torch.long)
 
 
 def _each(

@@ -19,7 +19,7 @@ from mechnum.models.spec import ModelSpec
 from mechnum.progress import track
 from mechnum.tasks.accuracy import Accuracy
 from mechnum.tasks.positions import resolve_position
-from mechnum.tasks.prompts import Prompts
+from mechnum.tasks.prompts import Prompts, TokenSequences
 
 
 def sample_prompts(
@@ -51,7 +51,7 @@ def sample_prompts(
 
 
 def states_of(
-    model: Model, prompts: Sequence[Prompts], position: str | int = "end"
+    model: Model, prompts: Sequence[TokenSequences], position: str | int = "end"
 ) -> Float32[np.ndarray, "stage prompt d_model"]:
     """The embedding and the state after each layer at one position, group after group.
 
@@ -74,7 +74,7 @@ def states_of(
 
 
 def activations_of(
-    model: Model, prompts: Sequence[Prompts], name: StateName, position: str | int = "end"
+    model: Model, prompts: Sequence[TokenSequences], name: StateName, position: str | int = "end"
 ) -> Float32[np.ndarray, "layer prompt *width"]:
     """What every layer computes under `name` at one position, group after group.
 
@@ -101,7 +101,11 @@ def activations_of(
 
 
 def _runs(
-    model: Model, prompts: Sequence[Prompts], position: str | int, name: StateName, width: int
+    model: Model,
+    prompts: Sequence[TokenSequences],
+    position: str | int,
+    name: StateName,
+    width: int,
 ) -> Iterator[tuple[Int64[np.ndarray, " row"], Run]]:
     """Rows of the result, and a run of their prompts with one state kept from the position on."""
     spec = model.spec
@@ -129,7 +133,7 @@ def _width(name: StateName, spec: ModelSpec) -> tuple[int, ...]:
 
 
 def numbers_of(
-    prompts: Sequence[Prompts], variables: Sequence[str]
+    prompts: Sequence[TokenSequences], variables: Sequence[str]
 ) -> Float64[np.ndarray, "prompt variable"]:
     """The numbers behind the prompts, group after group.
 

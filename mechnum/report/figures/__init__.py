@@ -15,6 +15,13 @@ from mechnum.report.figures.helix import (
 )
 from mechnum.report.figures.nodes import SHOWN, node_bars, node_maps
 from mechnum.report.figures.paths import path_map
+from mechnum.report.figures.spectra import (
+    residue_bars,
+    residue_map,
+    spectrum_lines,
+    spectrum_map,
+    wave_lines,
+)
 
 __all__ = [
     "MOST_EDGES",
@@ -32,6 +39,11 @@ __all__ = [
     "planes",
     "planes_frame",
     "r2_by_layer",
+    "residue_bars",
+    "residue_map",
     "scores_by_layer",
+    "spectrum_lines",
+    "spectrum_map",
     "strongest",
+    "wave_lines",
 ]

@@ -23,7 +23,8 @@ def tokens_section(results: xr.DataTree) -> Section | None:
     if corrupt is not None:
         text = "The tokens of one clean prompt as the model receives them, with their positions."
     if roles:
-        text += " Marked tokens are the sites that this page speaks of; the answer is read at end."
+        text += " Marked tokens are the sites that this page speaks of"
+        text += "; the answer is read at end." if "end" in roles.values() else "."
     if "bos" in results.attrs:
         text += f" BOS token: {results.attrs['bos']}."
     blocks: list[Block] = [Tokens(tokens, roles, Caption(text))]

@@ -17,8 +17,19 @@ _LABELS = {
     "model": "Model",
     "family": "Architecture",
     "task": "Task",
+    "of": "Rows",
     "template": "Prompt",
     "bos": "BOS token",
+    "digits": "Numbers of several tokens",
+    "numbers_at": "Numbers read at each position",
+    "n_numbers": "Numbers",
+    "first": "First number",
+    "n_dimensions": "Dimensions",
+    "null": "Null of the spectrum",
+    "draws": "Spectra of chance",
+    "folds": "Folds of the residue probes",
+    "permutations": "Permutations of residues",
+    "components": "Principal components of the probes",
     "nodes": "Nodes",
     "senders": "Senders",
     "receivers": "Receivers",
@@ -57,12 +68,14 @@ _MEANINGS = {
     "other": "those of the pair's other prompt",
     "mean": "the mean over prompts",
     "resample": "those of another pair's prompt",
+    "single": "refused",
+    "last": "read at their last token",
     "exact": "recomputed",
     "frozen": "the unpatched run's scale is kept",
     "edge": "only the receiver's input changes",
     "path": "the receiver's value is read in a run with the sender patched",
 }
-_EXPLAINED = ("direction", "values", "cut_edges_carry", "norm", "variant")
+_EXPLAINED = ("direction", "values", "cut_edges_carry", "norm", "variant", "digits")
 
 
 def provenance_section(results: xr.DataTree) -> Section:
@@ -76,8 +89,8 @@ def provenance_section(results: xr.DataTree) -> Section:
         for name in names
     ]
     note = (
-        "results.nc, written beside this page, holds the values of each pair with all digits; this "
-        "page holds means with six significant digits."
+        "results.nc, written beside this page, holds every value with all digits; this page holds "
+        "six significant digits, and means where there are pairs."
     )
     return Section("How it was made", [Facts(rows), Text([note])])
 
