@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -43,6 +44,14 @@ class Prompts:
 
     def __repr__(self) -> str:
         return f"Prompts({len(self)} of {self.tokens.shape[1]} tokens, {self.texts[:1]})"
+
+    def content(self) -> bytes:
+        """Tokens, answers and positions as bytes, for fingerprints."""
+        parts = [repr(tuple(self.tokens.shape)).encode(), as_bytes(self.tokens)]
+        parts.append(as_bytes(self.answers))
+        for name in sorted(self.positions):
+            parts += [name.encode(), as_bytes(self.positions[name])]
+        return b"".join(parts)
 
     def select(self, rows: Int[Tensor, " row"]) -> Prompts:
         """The prompts at these rows, in this order."""
@@ -89,6 +98,19 @@ def group_by_length(
         )
         for length, rows in sorted(rows_of.items())
     )
+
+
+def fingerprint(groups: Sequence[Prompts]) -> str:
+    """Short hash of all tokens, answers and positions, in order."""
+    digest = hashlib.sha256()
+    for group in groups:
+        digest.update(as_bytes(group.index) + group.content())
+    return digest.hexdigest()[:12]
+
+
+def as_bytes(values: Int[Tensor, "..."]) -> bytes:
+    """Integers as bytes, whatever their type."""
+    return values.contiguous().to(torch.int64).numpy().tobytes()
 
 
 def check_fits(model: Model, prompts: Prompts) -> None:
