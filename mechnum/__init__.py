@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mechnum import helix, models, patching, report, tasks, training
+    from mechnum import fourier, helix, models, patching, report, tasks, training
     from mechnum.circuits.trace import trace
     from mechnum.helix import Helix
     from mechnum.models import Model, load, wrap
@@ -31,7 +31,9 @@ from mechnum.errors import MechnumError
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = frozenset({"helix", "models", "patching", "report", "tasks", "training"})
+_SUBPACKAGES = frozenset(
+    {"fourier", "helix", "models", "patching", "report", "tasks", "training"}
+)
 _MODULE_OF = {
     "Circuit": "mechnum.patching",
     "attribute": "mechnum.patching",
@@ -62,6 +64,7 @@ __all__ = [
     "effects",
     "faithfulness",
     "faithfulness_curve",
+    "fourier",
     "helix",
     "load",
     "minimality",

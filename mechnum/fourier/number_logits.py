@@ -63,8 +63,8 @@ def check_numbers_of(model: Model, numbers: Int[Tensor, " number"]) -> None:
         raise MechnumError("two numbers have the same token: give one token for each number")
     if int(numbers.min()) < 0 or int(numbers.max()) >= model.spec.d_vocab_out:
         raise MechnumError(
-            f"a number's token is outside the {model.spec.d_vocab_out} that {model.name} has logits "
-            "for: use mechnum.tasks.answer_tokens"
+            f"a number's token is none of the {model.spec.d_vocab_out} that {model.name} has "
+            "logits for: use mechnum.tasks.answer_tokens"
         )
 
 

@@ -8,11 +8,13 @@ from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mechnum.tasks.accuracy import Accuracy
+    from mechnum.tasks.answers import answer_tokens
     from mechnum.tasks.arithmetic import addition, modular_addition, parse
     from mechnum.tasks.given import pairs_from_tokens
     from mechnum.tasks.numbers import NumberTokens
     from mechnum.tasks.pairs import PairGroup, Pairs
     from mechnum.tasks.prompts import Prompts
+    from mechnum.tasks.signatures import error_kinds, error_signature
     from mechnum.tasks.states import activations_of, numbers_of, sample_prompts, states_of
     from mechnum.tasks.task import Task
 
@@ -25,6 +27,9 @@ _HOMES = {
     "Task": "task",
     "activations_of": "states",
     "addition": "arithmetic",
+    "answer_tokens": "answers",
+    "error_kinds": "signatures",
+    "error_signature": "signatures",
     "modular_addition": "arithmetic",
     "numbers_of": "states",
     "pairs_from_tokens": "given",
@@ -42,6 +47,9 @@ __all__ = [
     "Task",
     "activations_of",
     "addition",
+    "answer_tokens",
+    "error_kinds",
+    "error_signature",
     "modular_addition",
     "numbers_of",
     "pairs_from_tokens",
