@@ -31,9 +31,7 @@ from mechnum.errors import MechnumError
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = frozenset(
-    {"fourier", "helix", "models", "patching", "report", "tasks", "training"}
-)
+_SUBPACKAGES = frozenset({"fourier", "helix", "models", "patching", "report", "tasks", "training"})
 _MODULE_OF = {
     "Circuit": "mechnum.patching",
     "attribute": "mechnum.patching",

@@ -38,7 +38,8 @@ def filter_(
         typer.Option(help="What tau counts: rows of the basis, two for a frequency, or waves."),
     ] = "row",
     single: Annotated[
-        str | None, typer.Option(metavar="K,K", help="Also keep one of these frequencies at a time.")
+        str | None,
+        typer.Option(metavar="K,K", help="Also keep one of these frequencies at a time."),
     ] = None,
     without: Annotated[
         str | None, typer.Option(metavar="K,K", help="Also remove these frequencies together.")

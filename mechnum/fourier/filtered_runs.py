@@ -56,7 +56,9 @@ class Answers(NamedTuple):
     predicted: Int[Tensor, " prompt"]
 
 
-def answers(model: Model, prompts: Sequence[Prompts], filtering: Filtering | None = None) -> Answers:
+def answers(
+    model: Model, prompts: Sequence[Prompts], filtering: Filtering | None = None
+) -> Answers:
     """Loss and most likely token after each prompt, filtered or not.
 
     Raises:

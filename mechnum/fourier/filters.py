@@ -181,4 +181,3 @@ def _first_high_row(tau: int, unit: TauUnit) -> int:
     if unit not in get_args(TauUnit):
         raise InvalidInput(f"unknown tau_unit {unit!r}: use 'row' or 'frequency'")
     return positive_integer("tau", tau) * (2 if unit == "frequency" else 1)
-

@@ -162,6 +162,11 @@ def _error_counts(effects: xr.Dataset) -> xr.Dataset:
     errors = np.unique(wrong[np.isfinite(wrong)])
     counts = [[int((row == error).sum()) for error in errors] for row in wrong]
     return xr.Dataset(
-        {"count": (("condition", "error"), np.array(counts, dtype=np.int64).reshape(len(wrong), -1))},
+        {
+            "count": (
+                ("condition", "error"),
+                np.array(counts, dtype=np.int64).reshape(len(wrong), -1),
+            )
+        },
         coords={"error": errors.astype(np.int64), **effects["rank"].coords},
     )

@@ -10,12 +10,20 @@ from mechnum.report import trace
 from mechnum.report.exports import write_netcdf
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
+from mechnum.report.waves import filter_page, lens_page
 
-_PAGES = {"nodes": nodes_page, "edges": edges_page, "circuit": circuit_page}
+_PAGES = {
+    "nodes": nodes_page,
+    "edges": edges_page,
+    "circuit": circuit_page,
+    "lens": lens_page,
+    "filters": filter_page,
+}
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: effects of nodes, path effects, a circuit, or a trace."""
+    """The page that suits the results: effects of nodes, path effects, a circuit,
+    the Fourier lens, filters, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

@@ -32,6 +32,10 @@ _LABELS = {
     "values": "Values put in",
     "mean_over": "Means over",
     "position": "Position",
+    "layers": "Layers",
+    "basis": "Fourier basis",
+    "n_numbers": "Numbers, from 0 on",
+    "d_model": "Width of the residual stream",
     "norm": "Final norm in direct effects",
     "accuracy": "Accuracy",
     "n_prompts": "Prompts",
@@ -73,8 +77,8 @@ def provenance_section(results: xr.DataTree) -> Section:
         for name in names
     ]
     note = (
-        "results.nc, written beside this page, holds the values of each pair with all digits; this "
-        "page holds means with six significant digits."
+        "results.nc, written beside this page, holds what was measured with all digits; this page "
+        "holds six significant ones."
     )
     return Section("How it was made", [Facts(rows), Text([note])])
 
