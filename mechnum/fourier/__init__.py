@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from mechnum.fourier.ablation import filter_effects, filter_table
     from mechnum.fourier.bases import FourierBasis, fourier_basis
-    from mechnum.fourier.filter_effects import filter_effects, filter_table
     from mechnum.fourier.filters import Band, high_pass, low_pass, single_pass, without
     from mechnum.fourier.final_logits import detrended_spectrum, rebuilt_answers
     from mechnum.fourier.lens import fourier_attribution, fourier_lens, lens_coefficients
-    from mechnum.fourier.number_logits import number_logits
+    from mechnum.fourier.readings import number_logits
     from mechnum.fourier.results import filter_results, lens_results
 
 _HOMES = {
     "Band": "filters",
     "FourierBasis": "bases",
     "detrended_spectrum": "final_logits",
-    "filter_effects": "filter_effects",
+    "filter_effects": "ablation",
     "filter_results": "results",
-    "filter_table": "filter_effects",
+    "filter_table": "ablation",
     "fourier_attribution": "lens",
     "fourier_basis": "bases",
     "fourier_lens": "lens",
@@ -29,7 +29,7 @@ _HOMES = {
     "lens_coefficients": "lens",
     "lens_results": "results",
     "low_pass": "filters",
-    "number_logits": "number_logits",
+    "number_logits": "readings",
     "rebuilt_answers": "final_logits",
     "single_pass": "filters",
     "without": "filters",

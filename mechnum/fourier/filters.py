@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mechnum.errors import InvalidInput
 from mechnum.fourier.bases import FourierBasis
-from mechnum.fourier.number_logits import check_numbers_of
+from mechnum.fourier.readings import check_numbers_of
 from mechnum.inputs import positive_integer
 from mechnum.models.model import Model
 

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.fourier.bases import BasisKind, FourierBasis, fourier_basis
-from mechnum.fourier.number_logits import (
+from mechnum.fourier.power import outliers
+from mechnum.fourier.readings import (
     Reading,
     Stage,
     State,
@@ -24,7 +25,6 @@ from mechnum.fourier.number_logits import (
     constant_logits,
     logits_by_state,
 )
-from mechnum.fourier.power import outliers
 from mechnum.models.model import Model
 from mechnum.patching.provenance import prompt_attributes
 from mechnum.tasks.prompts import Prompts

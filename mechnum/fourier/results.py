@@ -11,13 +11,13 @@ import xarray as xr
 from jaxtyping import Int
 from torch import Tensor
 
+from mechnum.fourier.ablation import filter_effects, filter_table
 from mechnum.fourier.bases import BasisKind
-from mechnum.fourier.filter_effects import filter_effects, filter_table
 from mechnum.fourier.filtered_runs import Modules, answers
 from mechnum.fourier.filters import Band, high_pass, low_pass
 from mechnum.fourier.final_logits import detrended_spectrum, rebuilt_answers
 from mechnum.fourier.lens import fourier_attribution, fourier_lens
-from mechnum.fourier.number_logits import number_logits
+from mechnum.fourier.readings import number_logits
 from mechnum.models.model import Model
 from mechnum.patching.provenance import prompt_attributes
 from mechnum.tasks.answers import answer_tokens

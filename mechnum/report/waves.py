@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pandas as pd
 import xarray as xr
 
 from mechnum.report import findings, reading, words
@@ -25,7 +26,7 @@ from mechnum.report.sections.provenance import provenance_section
 from mechnum.report.sections.signature import signature_section
 from mechnum.report.summary import bare_table
 from mechnum.report.wave_frames import (
-    condition_name,
+    MODULES,
     filter_frame,
     lens_frame,
     outlier_frame,
@@ -156,31 +157,40 @@ def _rebuilt_sentences(results: xr.DataTree) -> list[str]:
 def _filters_found(results: xr.DataTree) -> Section:
     frame = filter_frame(results["table"].to_dataset())
     d_model = int(results.attrs["d_model"])
-    points = []
-    for row in frame[frame["projection"] == "filter"].to_dict("records"):
-        cells = [row[name] for name in ("accuracy", "accuracy_low", "accuracy_high")]
-        text = f"Accuracy {words.interval(*cells, sign=False)}"
-        control = frame[
-            (frame["band"] == row["band"])
-            & (frame["modules"] == row["modules"])
-            & (frame["projection"] == "random")
-        ]
-        text += f"; {words.percent(float(control['accuracy'].iloc[0]))} without as many random "
-        text += f"directions ({row['rank']} of {d_model})."
-        if row["rank"] >= d_model:
-            text += " Everything is removed: the modules write nothing."
-        elif row["multiple of 10_n"]:
-            text += (
-                f" Of {int(row['multiple of 10_n']):,} numeric errors "
-                f"{words.percent(row['multiple of 10'])} are multiples of 10, "
-                f"{words.percent(row['below 6'])} below 6."
-            )
-        points.append((condition_name(row), text))
+    points = [
+        (words.sentence(str(band)), _band_words(rows, d_model))
+        for band, rows in frame.groupby("band", sort=False)
+        if band != "nothing"
+    ]
     note = (
         "Intervals are over prompts. In a small net a wide band leaves few directions, so that its "
         "effect says little: compare with the random directions."
     )
     return Section("What was found", [Text(points=points), Text([note])])
+
+
+def _band_words(rows: pd.DataFrame, d_model: int) -> str:
+    """What is left without one band, for each set of modules."""
+    rank = int(rows["rank"].iloc[0])
+    if rank >= d_model:
+        return (
+            f"All {d_model} directions go, so that the modules write nothing: this band has more "
+            "waves than the residual stream has directions."
+        )
+    parts = []
+    for modules, own in rows.groupby("modules", sort=False):
+        row, control = (own[own["projection"] == name].iloc[0] for name in ("filter", "random"))
+        cells = [float(row[name]) for name in ("accuracy", "accuracy_low", "accuracy_high")]
+        text = f"accuracy {words.interval(*cells, sign=False)} without them in "
+        text += f"{MODULES.get(str(modules), str(modules))}"
+        text += f" ({words.percent(float(control['accuracy']))} without random directions)"
+        if row["multiple of 10_n"]:
+            text += (
+                f", {words.percent(row['multiple of 10'])} of {int(row['multiple of 10_n']):,} "
+                "numeric errors are multiples of 10"
+            )
+        parts.append(text)
+    return f"{rank} of {d_model} directions. {words.sentence('; '.join(parts))}."
 
 
 def _head(results: xr.DataTree) -> list[RichText]:

@@ -170,7 +170,7 @@ def filter_bars(frame: pd.DataFrame) -> go.Figure:
         110 + 52 * len(bands),
         len(kinds),
         shared_yaxes=True,
-        horizontal_spacing=0.03,
+        horizontal_spacing=0.06,
     )
     whole = frame.loc[frame["modules"] == "nothing", "accuracy"]
     for panel, kind in enumerate(kinds):
@@ -201,7 +201,7 @@ def filter_bars(frame: pd.DataFrame) -> go.Figure:
         if len(whole):
             line = {"color": theme.EDGE, "width": 1, "dash": "dot"}
             figure.add_vline(x=float(whole.iloc[0]), line=line, **place)
-        figure.update_xaxes(title="accuracy", range=[0, 1.03], tickformat=".0%", **place)
+        figure.update_xaxes(title="accuracy", range=[0, 1.03], tickformat=".0%", dtick=0.5, **place)
         figure.update_yaxes(
             showgrid=False, zeroline=False, autorange="reversed",
             **label_ticks(bands, len(bands)), **place,

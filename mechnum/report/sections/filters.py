@@ -48,7 +48,7 @@ def ablation_section(results: xr.DataTree) -> Section:
             **shared,
         ),
     )
-    return Section("Without low or high waves", [figure, table])
+    return Section("Without some waves", [figure, table])
 
 
 def ablation_frame(frame: pd.DataFrame, d_model: int) -> pd.DataFrame:
@@ -88,8 +88,8 @@ def errors_section(results: xr.DataTree) -> Section | None:
                     views={name: figures.error_histogram(own) for name, own in views.items()},
                     caption=Caption(
                         text="How far the predicted number is from the answer, over all wrong "
-                        "prompts whose prediction is a number. Conditions without such errors are "
-                        "left out.",
+                        "prompts whose prediction is a number. Conditions without such errors, and "
+                        "random directions, are left out.",
                         n=words.count_range([int(own["count"].sum()) for own in views.values()],
                                             "wrong prompts"),
                     ),
@@ -132,6 +132,8 @@ def _cell(row: dict, measure: str) -> str:
 def _histograms(counts: xr.Dataset, frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     views = {}
     for index, row in enumerate(frame.to_dict("records")):
+        if row["projection"] == "random":
+            continue
         own = counts["count"].isel(condition=index)
         table = pd.DataFrame({"error": counts["error"].values, "count": own.values})
         table = table[table["count"] > 0]

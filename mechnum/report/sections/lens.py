@@ -78,7 +78,8 @@ def strongest_words(frame: pd.DataFrame, stage: str, layer: int, count: int = 5)
     own = own[(own["stage"] == stage) & (own["layer"] == layer)].head(count)
     return words.listed(
         [
-            f"T = {words.number(row['period'], 3)} ({words.percent(row['share'])})"
+            f"T = {words.number(row['period'], 3)} (k = {int(row['frequency'])}, "
+            f"{words.percent(row['share'])})"
             for row in own.to_dict("records")
         ]
     )
