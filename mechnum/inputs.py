@@ -146,6 +146,17 @@ def positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def seed_sequence(seed: Any) -> np.random.SeedSequence:
+    """What generators are drawn from.
+
+    Raises:
+        InvalidInput: if it is not a whole number of at least 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InvalidInput(f"the seed is {seed!r}: give a whole number of at least 0")
+    return np.random.SeedSequence(int(seed))
+
+
 def _refused(error: Exception) -> InvalidInput:
     # scikit-learn's messages span lines and quote whole arrays; users get one line.
     reason = " ".join(str(error).split()).rstrip(".")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -14,8 +14,15 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.fourier.bases import BasisKind, fourier_basis
-from mechnum.fourier.filtered_runs import Answers, Filtering, Modules, answers
+from mechnum.fourier.filtered_runs import (
+    Answers,
+    Filtering,
+    Modules,
+    answers,
+    check_filtering,
+)
 from mechnum.fourier.filters import Band, band_removal, random_removal
+from mechnum.inputs import seed_sequence
 from mechnum.intervals import mean_interval
 from mechnum.models.model import Model
 from mechnum.patching.provenance import prompt_attributes
@@ -23,14 +30,14 @@ from mechnum.tasks.prompts import Prompts
 from mechnum.tasks.signatures import error_kinds
 from mechnum.tasks.task import Task
 
-NOTHING = "nothing"
+NOTHING: Literal["nothing"] = "nothing"
 
 
 @dataclass(frozen=True)
 class _Condition:
     """One row of the table; `filtering` is None for the model as it is."""
 
-    modules: str
+    modules: Modules | Literal["nothing"]
     band: str
     projection: str
     rank: int
@@ -80,19 +87,21 @@ def filter_effects(
     """
     if not bands:
         raise MechnumError("there is nothing to remove: give at least one band")
-    chosen = _modules(model, modules)
-    conditions = [_Condition(NOTHING, NOTHING, NOTHING, 0, None)]
-    streams = np.random.SeedSequence(seed).generate_state(len(bands))
     waves = fourier_basis(len(numbers), basis)
-    for band, stream in zip(bands, streams.tolist(), strict=True):
+    conditions = [_Condition(NOTHING, NOTHING, NOTHING, 0, None)]
+    streams = seed_sequence(seed).generate_state(len(bands)).tolist()
+    for band, stream in zip(bands, streams, strict=True):
         removed = band_removal(model, numbers, band, waves)
-        _warn_if_all(model, band, removed.rank)
         control = random_removal(model.spec.d_model, removed.rank, stream)
-        for modules_, (name, what) in (
-            (one, own) for one in chosen for own in (("filter", removed), ("random", control))
-        ):
-            where = Filtering(what, modules_, None if layers is None else tuple(layers), position)
-            conditions.append(_Condition(modules_, band.name, name, removed.rank, where))
+        for one in _modules(model, modules):
+            for name, what in (("filter", removed), ("random", control)):
+                chosen = None if layers is None else tuple(layers)
+                where = Filtering(what, one, chosen, position)
+                conditions.append(_Condition(one, band.name, name, removed.rank, where))
+    # Before the first run, which can take long.
+    for condition in conditions[1:]:
+        check_filtering(model, prompts, condition.filtering)
+    _warn_if_all(model, conditions)
     found = [answers(model, prompts, condition.filtering) for condition in conditions]
     return _table(model, task, prompts, conditions, found).assign_attrs(
         prompt_attributes(model, prompts)
@@ -130,17 +139,18 @@ def filter_table(effects: xr.Dataset, seed: int = 0) -> xr.Dataset:
 
 def _modules(model: Model, modules: Sequence[Modules] | None) -> Sequence[Modules]:
     if modules is None:
-        return get_args(Modules) if model.spec.d_mlp else ("attn",)
+        return ("both", "attn", "mlp") if model.spec.d_mlp else ("attn",)
     if not modules:
         raise MechnumError("no modules to filter: use 'both', 'attn' or 'mlp'")
     return modules
 
 
-def _warn_if_all(model: Model, band: Band, rank: int) -> None:
-    if rank >= model.spec.d_model:
+def _warn_if_all(model: Model, conditions: Sequence[_Condition]) -> None:
+    whole = [one.band for one in conditions if one.rank >= model.spec.d_model]
+    for band in dict.fromkeys(whole):
         warnings.warn(
-            f"with '{band.name}' all {rank} directions of {model.name} go, so that modules write "
-            "nothing: choose a band of fewer waves",
+            f"with '{band}' all {model.spec.d_model} directions of {model.name} go, so that "
+            "modules write nothing: choose a band of fewer waves",
             stacklevel=3,
         )
 

@@ -68,8 +68,7 @@ def answers(
     n_prompts = sum(map(len, prompts))
     if n_prompts == 0:
         raise MechnumError("there are no prompts to run: give at least one")
-    if filtering is not None:
-        _check(model, filtering)
+    check_filtering(model, prompts, filtering)
     found = Answers(torch.empty(n_prompts, dtype=torch.float64), torch.empty(n_prompts).long())
     spec = model.spec
     before = 0
@@ -78,11 +77,8 @@ def answers(
         length = group.tokens.shape[1]
         # Logits, and their logarithms of probabilities.
         row_bytes = block_bytes(spec, length, length) + 8 * spec.d_vocab_out
-        for place in _places(group, filtering):
-            rows = place[1]
-            todo += [
-                (group, place[0], before, rows[part]) for part in batches(len(rows), row_bytes)
-            ]
+        for place, rows in _places(group, filtering):
+            todo += [(group, place, before, rows[part]) for part in batches(len(rows), row_bytes)]
         before += len(group)
     for group, place, offset, rows in track(todo, "running prompts"):
         edit = None if filtering is None else _edit(model, filtering, place)
@@ -143,7 +139,15 @@ def _without(value: Tensor, directions: Tensor) -> Tensor:
     return (wide - (wide @ directions) @ directions.T).to(value.dtype)
 
 
-def _check(model: Model, filtering: Filtering) -> None:
+def check_filtering(model: Model, prompts: Sequence[Prompts], filtering: Filtering | None) -> None:
+    """Refuse what `answers` cannot do.
+
+    Raises:
+        MechnumError: on modules, layers and positions that do not exist, and a removal of another
+            width.
+    """
+    if filtering is None:
+        return
     spec = model.spec
     if filtering.modules not in get_args(Modules):
         raise InvalidInput(f"unknown modules {filtering.modules!r}: use 'both', 'attn' or 'mlp'")
@@ -160,3 +164,5 @@ def _check(model: Model, filtering: Filtering) -> None:
         if outside or not filtering.layers:
             what = f"layer {outside[0]} does not exist" if outside else "no layer is filtered"
             raise MechnumError(f"{what}: choose from 0 to {spec.n_layers - 1}, or leave it out")
+    for group in prompts:
+        _places(group, filtering)

@@ -17,7 +17,7 @@ from torch import Tensor
 from mechnum.errors import InvalidInput
 from mechnum.fourier.bases import FourierBasis
 from mechnum.fourier.readings import check_numbers_of
-from mechnum.inputs import positive_integer
+from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.model import Model
 
 TauUnit = Literal["row", "frequency"]
@@ -173,7 +173,7 @@ def band_removal(
 
 def random_removal(d_model: int, rank: int, seed: int = 0) -> Removal:
     """Takes out as many directions drawn at random: a control for `removal`."""
-    generator = np.random.default_rng(np.random.SeedSequence(seed))
+    generator = np.random.default_rng(seed_sequence(seed))
     return Removal(np.linalg.qr(generator.normal(size=(d_model, rank)))[0])
 
 

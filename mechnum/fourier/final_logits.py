@@ -10,6 +10,7 @@ from jaxtyping import Float64, Int
 
 from mechnum.errors import InvalidInput
 from mechnum.fourier.bases import BasisKind, FourierBasis, fourier_basis
+from mechnum.inputs import seed_sequence
 from mechnum.progress import track
 
 _RANKINGS = ("prompt", "mean", "random")
@@ -46,7 +47,7 @@ def rebuilt_answers(
     n_prompts, n_frequencies = amplitude.shape
     common = {
         "mean": np.argsort(-amplitude.mean(axis=0), kind="stable"),
-        "random": np.random.default_rng(np.random.SeedSequence(seed)).permutation(n_frequencies),
+        "random": np.random.default_rng(seed_sequence(seed)).permutation(n_frequencies),
     }
     orders = {
         "prompt": np.argsort(-amplitude, axis=1, kind="stable"),

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.fourier.bases import BasisKind, FourierBasis, fourier_basis
-from mechnum.fourier.power import outliers
+from mechnum.fourier.power import check_permutations, outliers
 from mechnum.fourier.readings import (
     Reading,
     Stage,
@@ -25,6 +25,7 @@ from mechnum.fourier.readings import (
     constant_logits,
     logits_by_state,
 )
+from mechnum.inputs import seed_sequence
 from mechnum.models.model import Model
 from mechnum.patching.provenance import prompt_attributes
 from mechnum.tasks.prompts import Prompts
@@ -175,6 +176,9 @@ def _measured(
     if n_prompts == 0:
         raise MechnumError("there are no prompts to look at: give at least one")
     check_numbers_of(model, numbers)
+    if permutations:
+        check_permutations(permutations)
+        seed_sequence(seed)
     basis = fourier_basis(len(numbers), kind)
     states = all_states(model)
     sums = _Moments(len(states), basis)

@@ -13,6 +13,7 @@ from scipy import fft
 
 from mechnum.errors import InvalidInput
 from mechnum.fourier.bases import FourierBasis
+from mechnum.inputs import seed_sequence
 from mechnum.progress import track
 
 # Iglewicz & Hoaglin 1993: modified z-scores above this are outliers.
@@ -71,14 +72,11 @@ def outliers(
         state, `chance`: the share of the power that the strongest frequency of a permutation has in
         the median. NaN, and no outlier, where there is no power.
     """
-    if permutations < 19:
-        raise InvalidInput(
-            f"{permutations} permutations cannot tell outliers from chance at 5 %: give 19 or more"
-        )
+    check_permutations(permutations)
     power = mean_power(basis, grams)
     n_rows = rows_of_frequency(basis)
     row_power = power / n_rows
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    rng = np.random.default_rng(seed_sequence(seed))
     largest = np.empty((permutations, len(grams)))
     largest_share = np.empty_like(largest)
     for draw in track(range(permutations), "permuting number tokens"):
@@ -103,6 +101,18 @@ def outliers(
         },
         coords={"frequency": basis.frequencies},
     )
+
+
+def check_permutations(permutations: int) -> None:
+    """Refuse fewer than can reach a p of 0.05.
+
+    Raises:
+        InvalidInput: on fewer than 19.
+    """
+    if permutations < 19:
+        raise InvalidInput(
+            f"{permutations} permutations cannot tell outliers from chance at 5 %: give 19 or more"
+        )
 
 
 def _positive(values: np.ndarray) -> np.ndarray:

@@ -91,7 +91,9 @@ def logits_by_state(
     decoder = model.decoder
     ids = numbers.to(decoder.device)
     final = State("resid", model.spec.n_layers - 1)
-    names = list(dict.fromkeys(_KEPT[state.stage] for state in states if state != final))
+    names: list[StateName] = list(
+        dict.fromkeys(_KEPT[state.stage] for state in states if state != final)
+    )
     # The logits, and about as much again for coefficients and products of them.
     row_bytes = 8 * 4 * len(numbers)
     for rows, run in runs_at(model, prompts, position, names, row_bytes):

@@ -58,16 +58,18 @@ def lens_results(
     """
     task = task or parse(model.default_task or "addition")
     prompts, numbers = _drawn(model, task, n_prompts, seed)
+    look = {"position": position, "basis": basis, "permutations": permutations, "seed": seed}
+    # First, since it refuses what cannot be looked at.
+    lens = fourier_lens(model, prompts, numbers, **look)
     signature, said = _answered(model, task, prompts, seed)
     asked = torch.cat([group.variables["answer"] for group in prompts]).numpy()
     logits = number_logits(model, prompts, numbers)
-    look = {"position": position, "basis": basis, "permutations": permutations, "seed": seed}
     parts = {
         "/": xr.Dataset(
             attrs={**said, "position": str(position), "basis": basis, "n_numbers": len(numbers)}
         ),
         "/prompts": _example(model, prompts),
-        "/lens": fourier_lens(model, prompts, numbers, **look),
+        "/lens": lens,
         "/attribution": fourier_attribution(model, prompts, numbers, **look),
         "/rebuilt": rebuilt_answers(logits, asked, basis, seed),
         "/logits": detrended_spectrum(logits),

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float32, Float64, Int64
 
 from mechnum.errors import MechnumError
-from mechnum.inputs import positive_integer
+from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.decoder import StateName
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
@@ -44,7 +44,7 @@ def sample_prompts(
             "the model answers none of the prompts correctly: "
             "leave out `accuracy`, or choose a task that it can do"
         )
-    order = np.random.default_rng(seed).permutation(len(usable))[:n]
+    order = np.random.default_rng(seed_sequence(seed)).permutation(len(usable))[:n]
     drawn = usable[torch.from_numpy(order)]
     picked = [group.select(torch.isin(group.index, drawn).nonzero().flatten()) for group in prompts]
     return tuple(group for group in picked if len(group))

@@ -11,7 +11,7 @@ from mechnum.report import read_netcdf
 
 from .running import runner
 
-ADDER = ("filter", "adder-gptj", "--prompts", "40", "--quiet")
+ADDER = ("filter", "adder-gptj", "--range", "0-40", "--prompts", "40", "--quiet")
 
 
 @pytest.fixture
@@ -21,15 +21,17 @@ def run(monkeypatch, capsys, tmp_path):
 
 
 def test_prints_the_table_and_writes_all(run, tmp_path):
-    options = ("--tau", "40", "--tau-unit", "frequency", "--without", "20, 40", "--layers", "1-2")
-    code, out, err = run(*ADDER, *options, "--single", "99", "--out", "there")
-    assert code == 0
-    assert [line.split("'")[1] for line in err.splitlines()] == ["all but frequency 99 removed"]
-    bands = [high_pass(40, "frequency"), low_pass(40, "frequency"), single_pass(99)]
-    with pytest.warns(UserWarning, match="directions"):
-        expected = filter_results(
-            mn.load("adder-gptj"), bands=[*bands, without([20, 40])], layers=(1, 2), n_prompts=40
-        )
+    options = ("--tau", "9", "--tau-unit", "frequency", "--without", "8, 16", "--layers", "1-2")
+    code, out, err = run(*ADDER, *options, "--single", "40", "--out", "there")
+    assert (code, err) == (0, "")
+    bands = [high_pass(9, "frequency"), low_pass(9, "frequency"), single_pass(40)]
+    expected = filter_results(
+        mn.load("adder-gptj"),
+        mn.tasks.addition(range(41)),
+        [*bands, without([8, 16])],
+        layers=(1, 2),
+        n_prompts=40,
+    )
     found = read_netcdf(tmp_path / "there" / "results.nc")
     for group in ("filters", "table", "errors"):
         one, other = (tree[group].to_dataset() for tree in (found, expected))
@@ -68,9 +70,10 @@ def test_a_net_without_tokenizer_or_norm(run):
     ("options", "message"),
     [
         (["--range", "0-9"], "'high removed, from row 50' names none of the 19 rows"),
+        (["--seed", "-1"], "negative"),
         (["--single", "7,x"], "'x' is not a frequency"),
         (["--without", ""], "'' is not a frequency"),
-        (["--single", "100"], "choose from 1 to 99"),
+        (["--single", "100"], "choose from 1 to 40"),
         (["--layers", "3-4"], "layer 4 does not exist: choose from 0 to 3"),
         (["--layers", "all"], "'all' is not a range"),
         (["--position", "middle"], "no position 'middle'"),

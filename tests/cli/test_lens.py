@@ -12,7 +12,7 @@ from mechnum.report import read_netcdf, words
 
 from .running import runner
 
-ADDER = ("lens", "adder-gptj", "--prompts", "40", "--permutations", "19", "--quiet")
+ADDER = ("lens", "adder-gptj", "--range", "0-30", "--prompts", "40", "--permutations", "19", "-q")
 
 
 @pytest.fixture
@@ -24,7 +24,9 @@ def run(monkeypatch, capsys, tmp_path):
 def test_prints_the_outliers_and_writes_all(run, tmp_path):
     code, out, err = run(*ADDER, "--top", "4", "--out", "there")
     assert (code, err) == (0, "")
-    expected = lens_results(mn.load("adder-gptj"), n_prompts=40, permutations=19)
+    expected = lens_results(
+        mn.load("adder-gptj"), mn.tasks.addition(range(31)), 40, permutations=19
+    )
     found = read_netcdf(tmp_path / "there" / "results.nc")
     for group in ("lens", "attribution", "rebuilt", "logits", "signature"):
         one, other = (tree[group].to_dataset() for tree in (found, expected))
@@ -45,7 +47,7 @@ def test_prints_the_outliers_and_writes_all(run, tmp_path):
 
 
 def test_the_page_has_its_parts_and_says_how_it_was_made(run, tmp_path):
-    assert run(*ADDER, "--position", "b", "--basis", "paper", "--range", "0-30")[0] == 0
+    assert run(*ADDER, "--position", "b", "--basis", "paper")[0] == 0
     html = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     for part in ("What each state would answer", "What each state gives to the logits",
                  "The answer rebuilt from few waves", "Waves of the final logits", "no errors",

@@ -177,12 +177,13 @@ def _spectrum(logits: xr.Dataset, seed: int) -> Figure:
     best = frame.nlargest(4, "amplitude")["period"]
     named = words.listed([words.number(float(period), 3) for period in best])
     slope = mean_interval(logits["slope"], dim="prompt", seed=seed)
-    ends = (float(slope[name]) for name in ("mean", "low", "high"))
+    mean, low, high = (float(slope[name]) for name in ("mean", "low", "high"))
     falling = float((logits["slope"] < 0).mean())
     text = (
         "Final logits over numbers, each prompt's without its linear trend and scaled to "
-        f"[{words.MINUS}1, 1]. Largest periods: {named}. The trend is {words.interval(*ends)} "
-        f"logits for each number, and falls in {words.percent(falling)} of prompts."
+        f"[{words.MINUS}1, 1]. Largest periods: {named}. The trend is "
+        f"{words.interval(mean, low, high)} logits for each number, and falls in "
+        f"{words.percent(falling)} of prompts."
     )
     return Figure(
         title="Waves of the final logits",
