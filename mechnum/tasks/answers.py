@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mechnum.errors import MechnumError
-from mechnum.tasks.numbers import NumberTokens, check_distinct, some
+from mechnum.tasks.numbers import NumberTokens, some
 from mechnum.tasks.prompts import Prompts
 
 if TYPE_CHECKING:
@@ -57,5 +57,9 @@ def answer_tokens(model: Model, prompts: Sequence[Prompts]) -> Int[Tensor, " num
             model.tokenizer, missing, prefix=prompts[0].texts[0], owner=model.name
         )
         found |= looked_up.ids("context")
-    check_distinct(found)
+    if len(set(found.values())) < len(found):
+        raise MechnumError(
+            f"{len(found)} numbers have {len(set(found.values()))} tokens, so that logits of "
+            "tokens are not those of numbers: choose numbers of one token, with digits='single'"
+        )
     return torch.tensor([found[number] for number in range(len(found))])

@@ -72,7 +72,6 @@ def test_a_net_without_tokenizer_or_norm(run, tmp_path):
         (["--range", "0-0"], "1 numbers have no waves"),
         (["--range", "0-0", "--max-sum", "-1"], "no sum of the numbers is -1 or less"),
         (["--seed", "-1"], "negative"),
-        (["--task", "subtraction"], "there is no task 'subtraction'"),
     ],
 )
 def test_bad_input_is_one_line(run, tmp_path, options, message):

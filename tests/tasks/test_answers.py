@@ -35,7 +35,7 @@ def test_numbers_that_are_no_token_are_refused():
 def test_first_pieces_are_refused():
     model = StandIn(digit_level())
     prompts = tasks.addition(range(5, 15), digits="last").prompts(model)
-    with pytest.raises(MechnumError):
+    with pytest.raises(MechnumError, match="choose numbers of one token, with digits='single'"):
         answer_tokens(model, prompts)
 
 
