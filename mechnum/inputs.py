@@ -147,13 +147,13 @@ def positive_integer(name: str, value: Any) -> int:
 
 
 def seed_sequence(seed: Any) -> np.random.SeedSequence:
-    """The source of all that is drawn at random.
+    """What generators are drawn from.
 
     Raises:
-        InvalidInput: if the seed is not a whole number of at least 0.
+        InvalidInput: if it is not a whole number of at least 0.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InvalidInput(f"seed {seed!r} is negative or no whole number: give 0 or more")
+        raise InvalidInput(f"the seed is {seed!r}: give a whole number of at least 0")
     return np.random.SeedSequence(int(seed))
 
 

@@ -8,7 +8,9 @@ import typer
 
 from mechnum.cli.circuit import circuit
 from mechnum.cli.fetch import fetch
+from mechnum.cli.filter import filter_
 from mechnum.cli.fourier import fourier
+from mechnum.cli.lens import lens
 from mechnum.cli.models import models
 from mechnum.cli.numbers import numbers
 from mechnum.cli.options import Quiet
@@ -28,8 +30,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (trace, patch, paths, circuit, fourier, verify, numbers, models, fetch, train):
-    app.command(command.__name__)(command)
+for command in (
+    trace,
+    patch,
+    paths,
+    circuit,
+    fourier,
+    lens,
+    filter_,
+    verify,
+    numbers,
+    models,
+    fetch,
+    train,
+):
+    # Python has a function called filter.
+    app.command(command.__name__.rstrip("_"))(command)
 
 
 def _print_version(asked: bool) -> None:

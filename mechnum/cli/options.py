@@ -54,6 +54,9 @@ WrongToo = Annotated[
     bool, typer.Option("--wrong-too", help="Patch also prompts that the model answers wrongly.")
 ]
 
+# The prompts.
+NPrompts = Annotated[int, typer.Option(min=1, help="Prompts that are drawn, at most.")]
+
 # The measurement.
 Position = Annotated[
     str,
@@ -80,5 +83,9 @@ PutIn = Annotated[
 ]
 MeanOver = Annotated[
     Literal["position", "token", "prompt"], typer.Option(help="What --values mean averages over.")
+]
+FourierKind = Annotated[
+    Literal["orthonormal", "paper"],
+    typer.Option("--basis", help="Waves over numbers; paper is that of Zhou et al. 2024."),
 ]
 Top = Annotated[int, typer.Option(min=1, metavar="K", help="Rows of the table that is printed.")]

@@ -18,7 +18,7 @@ from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
 from mechnum.models.exact import exact
 from mechnum.models.memory import batches, block_bytes
-from mechnum.models.run import Run, StateName, check_tokens, run
+from mechnum.models.run import Edit, Run, StateName, check_tokens, run
 from mechnum.models.spec import ModelSpec
 from mechnum.models.undisturbed import n_user_hooks
 from mechnum.models.verify import Verification
@@ -115,11 +115,19 @@ class Model:
             )
 
     def run(
-        self, tokens: Int[Tensor, "prompt pos"], keep: Iterable[StateName] = (), start: int = 0
+        self,
+        tokens: Int[Tensor, "prompt pos"],
+        keep: Iterable[StateName] = (),
+        start: int = 0,
+        edit: Edit | None = None,
     ) -> Run:
-        """Run prompts of equal length and keep the named states (see `mechnum.models.run.Run`)."""
+        """Run prompts of equal length and keep the named states (see `mechnum.models.run.Run`).
+
+        Args:
+            edit: what it returns of a state goes on (see `mechnum.models.run.run`).
+        """
         self.check_current()
-        return run(self.decoder, tokens, keep, start)
+        return run(self.decoder, tokens, keep, start, edit=edit)
 
     def logits(
         self,

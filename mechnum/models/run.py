@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 import torch
@@ -15,6 +16,10 @@ from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder, KeysValues, StateName
 from mechnum.models.exact import exact
 from mechnum.models.spec import ModelSpec
+
+# What a state becomes, from its name, its layer, its value [stack, prompt, pos, ...] and the
+# position of the value's first entry.
+Edit = Callable[[StateName, int, Tensor, int], Tensor]
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ def run(
     keep: Iterable[StateName] = (),
     start: int = 0,
     like: Run | None = None,
+    edit: Edit | None = None,
 ) -> Run:
     """Run prompts of equal length and keep the named states of every layer from `start` on.
 
@@ -94,6 +100,8 @@ def run(
     Args:
         like: a run of prompts that have the same tokens before some position, with "k" and "v"
             kept; nothing before the first difference is computed again.
+        edit: what it returns of a state goes on, and is kept. It has to do the same to the same
+            values: prompts share a prefix, and `like` has to be of the same edit.
 
     Raises:
         MechnumError: on an unknown state, on `resid_mid` of a parallel block (it does not exist
@@ -107,10 +115,12 @@ def run(
             split = min(start, first_difference(tokens, like.tokens))
             prefix = _known(like, split)
         elif len(tokens) > 1 and (split := first_difference(tokens, tokens[:1])) > 0:
-            prefix = _run_part(decoder, tokens[:1, :split], None, {*wanted, "k", "v"}, start)
+            names: set[StateName] = {*wanted, "k", "v"}
+            prefix = _run_part(decoder, tokens[:1, :split], None, names, start, edit)
         else:
-            return _joined(tokens, [_run_part(decoder, tokens, None, wanted, start)], wanted, start)
-        rest = _run_part(decoder, tokens, prefix, wanted, start)
+            whole = _run_part(decoder, tokens, None, wanted, start, edit)
+            return _joined(tokens, [whole], wanted, start)
+        rest = _run_part(decoder, tokens, prefix, wanted, start, edit)
         return _joined(tokens, [prefix, rest], wanted, start)
 
 
@@ -147,13 +157,16 @@ def _run_part(
     before: _Part | None,
     wanted: set[StateName],
     start: int,
+    edit: Edit | None,
 ) -> _Part:
     """The positions after `before`."""
     first = 0 if before is None else before.end
     cut = max(start - first, 0)
     kept: dict[StateName, list[Tensor]] = {name: [] for name in wanted}
 
-    def keep(name: StateName, value: Tensor) -> Tensor:
+    def keep(layer: int, name: StateName, value: Tensor) -> Tensor:
+        if edit is not None:
+            value = edit(name, layer, value, first)
         if name in wanted:
             # The next layer's input is this layer's output: only a copy keeps them apart.
             kept[name].append(_cut(name, value.squeeze(0), cut).clone())
@@ -165,10 +178,10 @@ def _run_part(
         if before is not None and first > 0:
             k, v = before.states["k"][layer], before.states["v"][layer]
             past = KeysValues(_for_all(k, len(tokens)), _for_all(v, len(tokens)))
-        resid = decoder.block(layer, resid, past, keep)
+        resid = decoder.block(layer, resid, past, partial(keep, layer))
         if decoder.weights.blocks[layer].mlp is None:
-            keep("mlp_out", torch.zeros_like(resid))
-            keep("mlp_hidden", resid.new_zeros(*resid.shape[:-1], 0))
+            keep(layer, "mlp_out", torch.zeros_like(resid))
+            keep(layer, "mlp_hidden", resid.new_zeros(*resid.shape[:-1], 0))
     return _Part(tokens.shape[1], kept, resid[0, :, cut:].clone())
 
 

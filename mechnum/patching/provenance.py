@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from mechnum.models.model import Model
 from mechnum.patching.metrics import WARNINGS, MetricName
 from mechnum.tasks.pairs import Pairs
+from mechnum.tasks.prompts import Prompts, fingerprint
 
 _PACKAGES = ("mechnum", "torch", "transformer-lens", "transformers", "numpy")
 
@@ -39,6 +41,14 @@ def model_attributes(model: Model) -> dict[str, str | int | float]:
         "dtype": str(model.dtype).removeprefix("torch."),
         "logit_difference": model.verification.logit_difference,
         "versions": json.dumps(versions()),
+    }
+
+
+def prompt_attributes(model: Model, prompts: Sequence[Prompts]) -> dict[str, str | int | float]:
+    """Model, prompts and versions of a result that is not of pairs."""
+    return model_attributes(model) | {
+        "prompts_fingerprint": fingerprint(prompts),
+        "n_prompts": sum(map(len, prompts)),
     }
 
 

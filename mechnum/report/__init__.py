@@ -20,6 +20,8 @@ _WHERE = {
     "circuit_summary": "largest",
     "edge_frame": "measured",
     "effect_frame": "frames",
+    "filter_summary": "waves",
+    "lens_summary": "waves",
     "mean_interval": "intervals",
     "node_frame": "measured",
     "page_of": "saving",

@@ -11,17 +11,21 @@ from mechnum.report.exports import write_netcdf
 from mechnum.report.fourier import fourier_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
+from mechnum.report.waves import filter_page, lens_page
 
 _PAGES = {
     "nodes": nodes_page,
     "edges": edges_page,
     "circuit": circuit_page,
     "spectrum": fourier_page,
+    "lens": lens_page,
+    "filters": filter_page,
 }
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: nodes, path effects, a circuit, spectra, or a trace."""
+    """The page that suits the results: effects of nodes, path effects, a circuit, spectra, the
+    Fourier lens, filters, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

@@ -8,11 +8,13 @@ from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
     from mechnum.tasks.accuracy import Accuracy
+    from mechnum.tasks.answers import answer_tokens
     from mechnum.tasks.arithmetic import addition, modular_addition, parse
     from mechnum.tasks.given import pairs_from_tokens
     from mechnum.tasks.numbers import NumberTokens
     from mechnum.tasks.pairs import PairGroup, Pairs
     from mechnum.tasks.prompts import Prompts, TokenSequences
+    from mechnum.tasks.signatures import error_kinds, error_signature
     from mechnum.tasks.single_numbers import number_prompts, number_tokens
     from mechnum.tasks.states import activations_of, numbers_of, sample_prompts, states_of
     from mechnum.tasks.task import Task
@@ -27,6 +29,9 @@ _HOMES = {
     "TokenSequences": "prompts",
     "activations_of": "states",
     "addition": "arithmetic",
+    "answer_tokens": "answers",
+    "error_kinds": "signatures",
+    "error_signature": "signatures",
     "modular_addition": "arithmetic",
     "number_prompts": "single_numbers",
     "number_tokens": "single_numbers",
@@ -47,6 +52,9 @@ __all__ = [
     "TokenSequences",
     "activations_of",
     "addition",
+    "answer_tokens",
+    "error_kinds",
+    "error_signature",
     "modular_addition",
     "number_prompts",
     "number_tokens",

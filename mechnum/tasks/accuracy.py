@@ -25,7 +25,7 @@ _BATCH_PROMPTS = 512
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """The model's most likely next token for each prompt, in the task's order.
+    """The model's most likely next token for each prompt, all of a task's in the task's order.
 
     Attributes:
         predicted: token id with the highest logit.
@@ -60,6 +60,17 @@ class Accuracy:
         """Share of correct prompts, 0 to 1."""
         return float(self.correct.double().mean())
 
+    def select(self, rows: Int[Tensor, " row"]) -> Accuracy:
+        """Some of the prompts, in this order."""
+        return Accuracy(
+            predicted=self.predicted[rows],
+            answers=self.answers[rows],
+            predicted_numbers=self.predicted_numbers[rows],
+            errors=self.errors[rows],
+            variables={name: values[rows] for name, values in self.variables.items()},
+            texts=tuple(self.texts[row] for row in rows.tolist()),
+        )
+
     def error_counts(self) -> dict[int, int]:
         """Error (predicted minus right number) → how many wrong prompts have it, by error.
 
@@ -84,40 +95,41 @@ def measure(
     Raises:
         MechnumError: the model's logits are not numbers.
     """
-    total = sum(len(group) for group in groups)
-    predicted = torch.empty(total, dtype=torch.long)
-    answers = torch.empty(total, dtype=torch.long)
-    names = list(groups[0].variables)
-    variables = {name: torch.empty(total, dtype=torch.long) for name in names}
-    texts = [""] * total
+    predicted = []
     size = max(1, min(_BATCH_PROMPTS, _BATCH_LOGITS // model.spec.d_vocab_out))
     batches = [(group, start) for group in groups for start in range(0, len(group), size)]
     for group, start in track(batches, "running all prompts"):
-        rows = slice(start, start + size)
-        logits = model.logits(group.tokens[rows])
+        logits = model.logits(group.tokens[start : start + size])
         if bool(logits.isnan().any()):
             raise MechnumError(
                 f"{model.name} gives logits that are not numbers: check its weights, or load "
                 "it with dtype='float32'"
             )
-        predicted[group.index[rows]] = logits.argmax(dim=-1).cpu()
-    for group in groups:
-        answers[group.index] = group.answers
-        for name in names:
-            variables[name][group.index] = group.variables[name]
-        for row, text in zip(group.index.tolist(), group.texts, strict=True):
-            texts[row] = text
+        predicted.append(logits.argmax(dim=-1).cpu())
+    order = torch.cat([group.index for group in groups]).argsort()
+    return judged(groups, torch.cat(predicted), number_of).select(order)
+
+
+def judged(
+    groups: Sequence[Prompts],
+    predicted: Int[Tensor, " prompt"],
+    number_of: Callable[[int], int | None],
+) -> Accuracy:
+    """What the predicted tokens are as answers to the prompts, both group after group."""
     ids, inverse = predicted.unique(return_inverse=True)
     spelled = [number_of(token_id) for token_id in ids.tolist()]
     numbers = torch.tensor(
         [float("nan") if number is None else float(number) for number in spelled],
         dtype=torch.float64,
     )[inverse]
+    variables = {
+        name: torch.cat([group.variables[name] for group in groups]) for name in groups[0].variables
+    }
     return Accuracy(
         predicted=predicted,
-        answers=answers,
+        answers=torch.cat([group.answers for group in groups]),
         predicted_numbers=numbers,
         errors=numbers - variables["answer"],
         variables=variables,
-        texts=tuple(texts),
+        texts=tuple(text for group in groups for text in group.texts),
     )

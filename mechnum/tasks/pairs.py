@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.tasks.numbers import check_integer
-from mechnum.tasks.prompts import Prompts, check_fits
+from mechnum.tasks.prompts import Prompts, as_bytes, check_fits
 from mechnum.tasks.sampling import PairSpace
 
 if TYPE_CHECKING:
@@ -123,12 +123,9 @@ class Pairs:
         """Short hash of all tokens, answers and positions, in order."""
         digest = hashlib.sha256()
         for group in self.groups:
-            digest.update(_bytes(group.index))
+            digest.update(as_bytes(group.index))
             for prompts in (group.clean, group.corrupt):
-                digest.update(repr(tuple(prompts.tokens.shape)).encode())
-                digest.update(_bytes(prompts.tokens) + _bytes(prompts.answers))
-                for name in sorted(prompts.positions):
-                    digest.update(name.encode() + _bytes(prompts.positions[name]))
+                digest.update(prompts.content())
         return digest.hexdigest()[:12]
 
     def select(self, indices: Sequence[int]) -> Pairs:
@@ -277,7 +274,3 @@ def _pair_space(
 
 def _column(groups, read) -> Int[np.ndarray, " prompt"]:
     return np.concatenate([read(group).numpy() for group in groups])
-
-
-def _bytes(values: Int[Tensor, "..."]) -> bytes:
-    return values.contiguous().to(torch.int64).numpy().tobytes()

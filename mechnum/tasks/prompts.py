@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -49,6 +50,16 @@ class TokenSequences:
         """The texts at these rows, in this order."""
         return replace(self, **self._columns(rows))
 
+    def content(self) -> bytes:
+        """All token ids and positions as bytes, for fingerprints."""
+        parts = [repr(tuple(self.tokens.shape)).encode(), *map(as_bytes, self._token_ids())]
+        for name in sorted(self.positions):
+            parts += [name.encode(), as_bytes(self.positions[name])]
+        return b"".join(parts)
+
+    def _token_ids(self) -> tuple[Int[Tensor, "prompt *pos"], ...]:
+        return (self.tokens,)
+
     def _columns(self, rows: Int[Tensor, " row"]) -> dict[str, Any]:
         return {
             "tokens": self.tokens[rows],
@@ -72,6 +83,9 @@ class Prompts(TokenSequences):
 
     def _columns(self, rows: Int[Tensor, " row"]) -> dict[str, Any]:
         return {**super()._columns(rows), "answers": self.answers[rows]}
+
+    def _token_ids(self) -> tuple[Int[Tensor, "prompt *pos"], ...]:
+        return (self.tokens, self.answers)
 
 
 def group_by_length(
@@ -115,6 +129,19 @@ def sequences_by_length(
         )
         for length, rows in sorted(rows_of.items())
     )
+
+
+def fingerprint(groups: Sequence[TokenSequences]) -> str:
+    """Short hash of all tokens, answers and positions, in order."""
+    digest = hashlib.sha256()
+    for group in groups:
+        digest.update(as_bytes(group.index) + group.content())
+    return digest.hexdigest()[:12]
+
+
+def as_bytes(values: Int[Tensor, "..."]) -> bytes:
+    """Integers as bytes, whatever their type."""
+    return values.contiguous().to(torch.int64).numpy().tobytes()
 
 
 def check_fits(model: Model, prompts: TokenSequences) -> None:

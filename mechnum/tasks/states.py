@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float32, Float64, Int64
 
 from mechnum.errors import MechnumError
-from mechnum.inputs import positive_integer
+from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.decoder import StateName
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
@@ -44,7 +44,7 @@ def sample_prompts(
             "the model answers none of the prompts correctly: "
             "leave out `accuracy`, or choose a task that it can do"
         )
-    order = np.random.default_rng(seed).permutation(len(usable))[:n]
+    order = np.random.default_rng(seed_sequence(seed)).permutation(len(usable))[:n]
     drawn = usable[torch.from_numpy(order)]
     picked = [group.select(torch.isin(group.index, drawn).nonzero().flatten()) for group in prompts]
     return tuple(group for group in picked if len(group))
@@ -67,7 +67,7 @@ def states_of(
     """
     n_layers, d_model = model.spec.n_layers, model.spec.d_model
     states = np.empty((n_layers + 1, sum(map(len, prompts)), d_model), dtype=np.float32)
-    for rows, run in _runs(model, prompts, position, "resid_pre", d_model):
+    for rows, run in runs_at(model, prompts, position, ("resid_pre",)):
         entering = [run["resid_pre", layer][:, 0] for layer in range(n_layers)]
         states[:, rows] = torch.stack([*entering, run.last[:, 0]]).float().cpu().numpy()
     return states
@@ -93,22 +93,34 @@ def activations_of(
     spec = model.spec
     width = _width(name, spec)
     states = np.empty((spec.n_layers, sum(map(len, prompts)), *width), dtype=np.float32)
-    for rows, run in _runs(model, prompts, position, name, math.prod(width)):
+    for rows, run in runs_at(model, prompts, position, (name,)):
         first = run.start if name in ("k", "v") else 0
         own = [run[name, layer][:, first].float().cpu() for layer in range(spec.n_layers)]
         states[:, rows] = torch.stack(own).numpy()
     return states
 
 
-def _runs(
+def runs_at(
     model: Model,
     prompts: Sequence[TokenSequences],
     position: str | int,
-    name: StateName,
-    width: int,
+    names: Sequence[StateName],
+    row_bytes: int = 0,
 ) -> Iterator[tuple[Int64[np.ndarray, " row"], Run]]:
-    """Rows of the result, and a run of their prompts with one state kept from the position on."""
+    """Runs of all prompts in batches that fit the memory budget, from one position on.
+
+    Args:
+        names: the states that are kept; their first position is `position`.
+        row_bytes: what the caller holds at a time for each prompt besides.
+
+    Yields:
+        The rows of the prompts, counted group after group, and their run.
+
+    Raises:
+        MechnumError: on a position that the prompts do not have.
+    """
     spec = model.spec
+    width = sum(math.prod(_width(name, spec)) for name in names)
     before = 0
     todo = []
     for group in prompts:
@@ -116,12 +128,12 @@ def _runs(
         places = resolve_position(position, group.positions, length)
         for place in places.unique().tolist():
             rows = (places == place).nonzero().flatten()
-            kept_bytes = 4 * spec.n_layers * (length - place) * width
-            row_bytes = kept_bytes + block_bytes(spec, length, length)
-            todo += [(group, place, before, rows[part]) for part in batches(len(rows), row_bytes)]
+            kept_bytes = 4 * spec.n_layers * (length - place) * width + row_bytes
+            own_bytes = kept_bytes + block_bytes(spec, length, length)
+            todo += [(group, place, before, rows[part]) for part in batches(len(rows), own_bytes)]
         before += len(group)
     for group, place, offset, rows in track(todo, f"states at {position}"):
-        yield offset + rows.numpy(), model.run(group.tokens[rows], keep=(name,), start=place)
+        yield offset + rows.numpy(), model.run(group.tokens[rows], keep=names, start=place)
 
 
 def _width(name: StateName, spec: ModelSpec) -> tuple[int, ...]:

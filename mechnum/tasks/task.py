@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
+
+from jaxtyping import Int
+from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.progress import working
-from mechnum.tasks.accuracy import Accuracy, measure
+from mechnum.tasks.accuracy import Accuracy, judged, measure
 from mechnum.tasks.pairs import Pairs, TooFewPairs, draw_pairs
 from mechnum.tasks.prompts import Prompts, check_fits
 
@@ -58,6 +61,16 @@ class Task(ABC):
             MechnumError: the model cannot do the task, or its logits are not numbers.
         """
         return measure(model, self.prompts(model), self._spelling(model))
+
+    def judged(
+        self, model: Model, prompts: Sequence[Prompts], predicted: Int[Tensor, " prompt"]
+    ) -> Accuracy:
+        """What tokens are as answers to some of the task's prompts, both group after group.
+
+        Args:
+            predicted: token id that was said after each prompt, by whatever run.
+        """
+        return judged(prompts, predicted, self._spelling(model))
 
     def pairs(
         self,

@@ -20,6 +20,8 @@ COMMANDS = (
     "paths",
     "circuit",
     "fourier",
+    "lens",
+    "filter",
     "verify",
     "numbers",
     "models",

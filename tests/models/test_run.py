@@ -69,6 +69,34 @@ def test_a_run_like_another_computes_only_what_differs(architecture, start):
     assert_same_run(like, model.run(others, ALL_STATES, start))
 
 
+@pytest.mark.parametrize("start", [0, 3])
+def test_edits_are_hooks_on_the_modules_and_are_kept(start):
+    """Also where prompts share a prefix, which is then run once with the edit."""
+    net = fixtures.gptj()
+    tokens = TOKENS.clone()
+    tokens[:, :3] = tokens[0, :3]
+
+    def edit(name, layer, value, first):
+        if (name, layer) != ("mlp_out", 1):
+            return value
+        places = torch.arange(first, first + value.shape[2])
+        return value * (1 + places)[:, None]
+
+    found = wrap(net).run(tokens, ("mlp_out", "resid_post"), start, edit)
+    written = []
+
+    def hook(module, inputs, output):
+        written.append(output * torch.arange(1, 6)[:, None])
+        return written[-1]
+
+    handle = fixtures.submodules(net, 1)[1].register_forward_hook(hook)
+    with torch.no_grad():
+        states = net(tokens, output_hidden_states=True).hidden_states
+    handle.remove()
+    torch.testing.assert_close(found["mlp_out", 1], written[0][:, start:], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found["resid_post", 1], states[2][:, start:], atol=1e-4, rtol=1e-5)
+
+
 def test_selected_logits_are_columns_of_all():
     model = wrap(fixtures.gptj())
     chosen = torch.tensor([6, 40, 7])
