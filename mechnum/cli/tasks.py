@@ -21,13 +21,20 @@ def chosen_task(
     digits: Literal["single", "last"],
     seed: int,
 ) -> Task:
-    """The task of this name, or the model's own, with the options of addition where it is that."""
-    from mechnum.tasks import addition, parse
+    """The task of this name, or the model's own, with the options that it takes."""
+    from mechnum.tasks import addition, operation, parse
     from mechnum.tasks.numbers import parse_range
+    from mechnum.tasks.operations import OPERATIONS
 
     name = name or model.default_task or "addition"
     if name == "addition":
         return addition(parse_range(between), max_sum, shots, digits, seed=seed)
+    if name in OPERATIONS:
+        if max_sum is not None:
+            raise MechnumError(f"--max-sum does not go with {name}: use it with --task addition")
+        # Not every operation has an answer for all of the default range; it knows for which.
+        numbers = None if between == "0-99" else parse_range(between)
+        return operation(name, numbers, shots, digits, seed=seed)
     if (between, max_sum, shots, digits) != ("0-99", None, 0, "single"):
         raise MechnumError(
             f"--range, --max-sum, --shots and --digits do not go with {name}: "

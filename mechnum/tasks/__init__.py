@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mechnum.tasks.arithmetic import addition, modular_addition, parse
     from mechnum.tasks.given import pairs_from_tokens
     from mechnum.tasks.numbers import NumberTokens
+    from mechnum.tasks.operations import operation
     from mechnum.tasks.pairs import PairGroup, Pairs
     from mechnum.tasks.prompts import Prompts
     from mechnum.tasks.states import activations_of, numbers_of, sample_prompts, states_of
@@ -27,6 +28,7 @@ _HOMES = {
     "addition": "arithmetic",
     "modular_addition": "arithmetic",
     "numbers_of": "states",
+    "operation": "operations",
     "pairs_from_tokens": "given",
     "parse": "arithmetic",
     "sample_prompts": "states",
@@ -44,6 +46,7 @@ __all__ = [
     "addition",
     "modular_addition",
     "numbers_of",
+    "operation",
     "pairs_from_tokens",
     "parse",
     "sample_prompts",
