@@ -8,6 +8,7 @@ import typer
 
 from mechnum.cli.circuit import circuit
 from mechnum.cli.fetch import fetch
+from mechnum.cli.helix import helix
 from mechnum.cli.models import models
 from mechnum.cli.numbers import numbers
 from mechnum.cli.options import Quiet
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (trace, patch, paths, circuit, verify, numbers, models, fetch, train):
+for command in (trace, patch, paths, circuit, helix, verify, numbers, models, fetch, train):
     app.command(command.__name__)(command)
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mechnum.helix.ablation import ablation_scores
     from mechnum.helix.basis import HelixBasis, PolynomialBasis
     from mechnum.helix.causal import causal_scores, variable_scores
-    from mechnum.helix.continuity import continuity
+    from mechnum.helix.continuity import circle_continuity
     from mechnum.helix.controls import PermutedLabels
     from mechnum.helix.estimators import Circle, Helix, PCAReconstruction, Polynomial
     from mechnum.helix.heldout import heldout_r2
@@ -29,7 +29,7 @@ _HOMES = {
     "PolynomialBasis": "basis",
     "ablation_scores": "ablation",
     "causal_scores": "causal",
-    "continuity": "continuity",
+    "circle_continuity": "continuity",
     "heldout_r2": "heldout",
     "helix_planes": "planes",
     "linear_addition": "linear",
@@ -49,7 +49,7 @@ __all__ = [
     "PolynomialBasis",
     "ablation_scores",
     "causal_scores",
-    "continuity",
+    "circle_continuity",
     "heldout_r2",
     "helix_planes",
     "linear_addition",

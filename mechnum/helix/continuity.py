@@ -15,11 +15,11 @@ from scipy.stats import rankdata
 
 from mechnum.errors import InvalidInput
 from mechnum.helix.basis import check_periods
-from mechnum.helix.estimators import Circle, explained_variance
+from mechnum.helix.estimators import Circle
 from mechnum.inputs import numbers_with_states, positive_integer, value_means
 
 
-def continuity(
+def circle_continuity(
     numbers: Any,
     states: Any,
     period: float | int = 100,
@@ -47,7 +47,7 @@ def continuity(
         correlation |mean exp(i(β − γ))| of the angles' ranks and the numbers' ranks as angles
         (Mardia 1975, in the direction of the fit): 1 for the same cyclic order, about n^(−1/2)
         for none; `p`, the share of permutations with as much; `angle_error`, the mean distance in
-        degrees from the expected angle, 90 by chance; `r2`, of the states that the circle predicts.
+        degrees from the expected angle, 90 by chance.
 
     Raises:
         InvalidInput: where numbers are not whole, or fewer than 3 are held out or left to fit.
@@ -96,7 +96,6 @@ def continuity(
             "p": p,
             "permutations": permutations,
             "angle_error": float(off.mean()),
-            "r2": explained_variance(means[outside], circle.predict(values[outside])),
             "seed": seed,
         },
     )

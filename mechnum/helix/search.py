@@ -18,10 +18,10 @@ from jaxtyping import Float32, Float64
 
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.helix.basis import check_periods
-from mechnum.helix.estimators import Helix
-from mechnum.helix.heldout import heldout_r2
+from mechnum.helix.crossfit import CrossFits, parts_by_value
+from mechnum.helix.estimators import Helix, explained_variance
 from mechnum.helix.site import Site
-from mechnum.inputs import numbers_with_states
+from mechnum.inputs import numbers_with_states, positive_integer
 from mechnum.models.memory import batches
 from mechnum.models.model import Model
 from mechnum.patching.metrics import MetricName
@@ -41,13 +41,14 @@ def search_periods(
     most: int | None = None,
     linear: bool = True,
     components: int = 100,
-    splits: int = 5,
+    folds: int = 5,
     seed: int = 0,
 ) -> xr.Dataset:
     """Every subset of the candidate periods, by R² of its helix on held-out numbers.
 
-    The numbers are dealt into two halves. Subsets are chosen by `heldout_r2` on the first; what is
-    chosen is scored on the second. Costs one fit for each subset, split and half.
+    The values of the first variable are dealt into two halves. Subsets are chosen by their R² on
+    the first and scored by that on the second, each number predicted by fits to the other folds of
+    its half. Costs a decomposition for each fold and half, and a small fit for each subset there.
 
     Args:
         numbers: [row].
@@ -55,9 +56,9 @@ def search_periods(
         most: periods of a subset, at most; all candidates by default.
 
     Returns:
-        Over subset: `chosen_by`, the mean R² over splits of the first half, and `r2`, that of the
-        second; `periods`, as text; `n_periods`; `best`, whether it is the best of its size. R² is
-        adjusted for the errors of the coefficients (`heldout_r2`), so that sizes compare. The
+        Over subset: `chosen_by`, the held-out R² of the first half (`explained_variance`), and
+        `r2`, that of the second; `periods`, as text; `n_periods`; `best`, whether it is the best of
+        its size. A held-out R² pays for each column that does not help, so sizes compare. The
         attributes `best` (the best subset of all) and `nested` (whether each best subset contains
         the next smaller one).
 
@@ -67,12 +68,13 @@ def search_periods(
     subsets = _subsets(candidates, most)
     numbers, states = numbers_with_states(numbers, states)
     half = _second_half(numbers[:, 0], seed)
+    helices = {_said(subset): Helix(subset, linear, components) for subset in subsets}
     found = np.empty((len(subsets), 2))
-    for row, subset in enumerate(track(subsets, "searching periods")):
-        helix = Helix(subset, linear, components)
-        for side, rows in enumerate((~half, half)):
-            r2 = heldout_r2(helix, numbers[rows], states[rows], splits=splits, seed=seed)
-            found[row, side] = float(r2["r2_adjusted"].mean())
+    for side, rows in enumerate(track((~half, half), "searching periods")):
+        own, true = numbers[rows], states[rows]
+        parts = parts_by_value(own, own, positive_integer("folds", folds), seed)
+        predicted = CrossFits.of(helices, own, own, parts).predictions(true, true)
+        found[:, side] = [explained_variance(true, one) for one in predicted.values()]
     return _table(subsets, found[:, 0]).assign(r2=("subset", found[:, 1]))
 
 
