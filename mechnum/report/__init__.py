@@ -20,6 +20,8 @@ _WHERE = {
     "circuit_summary": "largest",
     "edge_frame": "measured",
     "effect_frame": "frames",
+    "helix_page": "helix",
+    "helix_summary": "helix",
     "mean_interval": "intervals",
     "node_frame": "measured",
     "page_of": "saving",

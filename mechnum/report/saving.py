@@ -8,14 +8,15 @@ import xarray as xr
 
 from mechnum.report import trace
 from mechnum.report.exports import write_netcdf
+from mechnum.report.helix import helix_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 
-_PAGES = {"nodes": nodes_page, "edges": edges_page, "circuit": circuit_page}
+_PAGES = {"nodes": nodes_page, "edges": edges_page, "circuit": circuit_page, "ablation": helix_page}
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: effects of nodes, path effects, a circuit, or a trace."""
+    """The page that suits the results: of nodes, paths, a circuit, the helix, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)
