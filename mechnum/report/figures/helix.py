@@ -53,7 +53,7 @@ def by_layer(
     shown: set[str] = set()
     order = _ordered({method for title in titles for method in frames[title]["method"]})
     # Known methods have one colour on all pages; lists with others have one for each of theirs.
-    places = METHODS if set(order) <= set(METHODS) else order
+    places = METHODS if set(order) <= set(METHODS) else _ordered({*order, "full"})
     for panel, title in enumerate(titles):
         place = panel_place(panel, columns)
         frame = frames[title]

@@ -55,8 +55,11 @@ def variables_section(results: xr.DataTree) -> Section | None:
     attrs = reading.attributes(results, dataset)
     frame = score_frame(dataset, reading.seed(results))
     sizes = zip(dataset["method"].values, dataset["parameters"].values, strict=True)
-    counted = ", ".join(f"{method} {int(size)}" for method, size in sizes if method != "full")
-    shared = f"out of sample, {attrs['folds']} folds" if attrs.get("folds") != "in sample" else ""
+    counted = words.listed(
+        [f"{int(size)} of {name}" for name, size in sizes if name.startswith("helix")]
+    )
+    inside = attrs["folds"] == "in sample"
+    shared = "in sample" if inside else f"out of sample: {attrs['folds']} folds of numbers"
     here = f"at {attrs['position']}"
     return Section(
         "Which numbers the state holds",
@@ -66,7 +69,7 @@ def variables_section(results: xr.DataTree) -> Section | None:
                 views={"r2": figures.r2_by_layer({here: frame})},
                 caption=Caption(
                     text="R² of helices in one and several variables, and of PCA of their sizes, "
-                    f"by layer. Directions written: {counted}.",
+                    f"by layer. Independent directions: {counted}.",
                     estimand="Share of the variance of the clean states over pairs that the fit "
                     f"explains ({shared})",
                     n=words.count_range(frame["n"], "pairs"),
