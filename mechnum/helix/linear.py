@@ -116,6 +116,9 @@ def _read(
     return found
 
 
-def _share(right: Bool[np.ndarray, "*row prompt"], rows: Bool[np.ndarray, " prompt"]) -> np.ndarray:
+def _share(
+    right: Bool[np.ndarray, "*row prompt"], rows: Bool[np.ndarray, " prompt"]
+) -> Float64[np.ndarray, "*row"]:
+    """Of the prompts at these rows; NaN where there are none."""
     picked = right[..., rows]
-    return picked.mean(axis=-1) if rows.any() else np.full(picked.shape[:-1], np.nan)
+    return np.asarray(picked.mean(axis=-1)) if rows.any() else np.full(picked.shape[:-1], np.nan)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -162,14 +163,15 @@ def _subsets(candidates: Sequence[float | int], most: int | None) -> list[tuple[
     periods = sorted(set(check_periods(candidates)))
     if not periods:
         raise InvalidInput("no candidate periods: give for example (2, 5, 10, 100)")
-    sizes = range(1, min(most or len(periods), len(periods)) + 1)
-    subsets = [subset for size in sizes for subset in combinations(periods, size)]
-    if len(subsets) > MOST_SUBSETS:
+    largest = len(periods) if most is None else positive_integer("most", most)
+    sizes = range(1, min(largest, len(periods)) + 1)
+    count = sum(comb(len(periods), size) for size in sizes)
+    if count > MOST_SUBSETS:
         raise InvalidInput(
-            f"{len(periods)} candidates have {len(subsets)} subsets, more than {MOST_SUBSETS}: "
+            f"{len(periods)} candidates have {count} subsets, more than {MOST_SUBSETS}: "
             "give fewer, or a smaller `most`"
         )
-    return subsets
+    return [subset for size in sizes for subset in combinations(periods, size)]
 
 
 def _second_half(numbers: Float64[np.ndarray, " row"], seed: int) -> np.ndarray:

@@ -59,7 +59,7 @@ def number_structure(numbers: Any, states: Any) -> xr.Dataset:
         for name in ("euclidean", "cosine")
     }
     periods = np.arange(2, min(_LONGEST, most) + 1)
-    ripple = [[_ripple(differences, one, t) for t in periods] for one in profiles.values()]
+    ripple = [[_ripple(differences, one, t) for t in periods.tolist()] for one in profiles.values()]
     slope = np.polyfit(values[below], pc1[below], 1)[0]
     at = dict(zip(values.tolist(), pc1.tolist(), strict=True))
     step = at.get(_JUMP, np.nan) - at.get(_JUMP - 1, np.nan)
@@ -87,10 +87,15 @@ def _profile(
     distances: Float64[np.ndarray, "number number"],
     differences: np.ndarray,
 ) -> Float64[np.ndarray, " difference"]:
-    """Mean distance of the pairs of each difference; NaN where no pair has it."""
+    """Mean distance of the pairs of each difference; NaN where no pair has it.
+
+    A state of length 0 has no cosine, so its pairs are left out.
+    """
     gaps = np.abs(values[:, None] - values[None, :]).astype(int)
-    counts = np.bincount(gaps.ravel(), minlength=differences[-1] + 1)[differences]
-    sums = np.bincount(gaps.ravel(), distances.ravel(), minlength=differences[-1] + 1)[differences]
+    known = np.isfinite(distances)
+    size = differences[-1] + 1
+    counts = np.bincount(gaps[known], minlength=size)[differences]
+    sums = np.bincount(gaps[known], distances[known], minlength=size)[differences]
     return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
 
 

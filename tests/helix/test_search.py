@@ -21,9 +21,9 @@ NUMBERS = np.arange(200)
 @pytest.mark.parametrize("seed", range(3))
 def test_finds_the_periods_of_a_helix(seed: int) -> None:
     states, _ = helix(NUMBERS, noise=0.3, seed=seed)
-    found = search_periods(NUMBERS, states, (2, 3, 5, 7.3, 10, 41, 100), most=5, seed=seed)
+    found = search_periods(NUMBERS, states, (2, 3, 5, 10, 41, 100), most=4, seed=seed)
     best = found.isel(subset=np.flatnonzero(found["best"]))
-    assert best["n_periods"].values.tolist() == [1, 2, 3, 4, 5]
+    assert best["n_periods"].values.tolist() == [1, 2, 3, 4]
     assert best["periods"].values[3] == "2, 5, 10, 100"
     assert found.attrs["best"] == "2, 5, 10, 100"
     # Chosen on one half of the numbers, it is as good on the other; a wrong one is not.
@@ -122,6 +122,7 @@ def test_causal_search_is_causal_scores_of_every_subset() -> None:
         ({"candidates": ()}, "no candidate periods"),
         ({"candidates": (0,)}, "period 0"),
         ({"candidates": tuple(range(2, 40))}, "more than 1024"),
+        ({"most": 0}, "most is 0"),
         ({"folds": 1}, "1 fold"),
         ({"folds": 0}, "folds is 0"),
         ({"candidates": tuple(range(2, 12))}, "distinct numbers"),
