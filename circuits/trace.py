@@ -63,7 +63,8 @@ def trace(
     accuracy = task.accuracy(model)
     prompts = task.prompts(model)
     periods = tuple(periods or default_periods(model, task, accuracy))
-    operands = [name for name in ("a", "b") if name in accuracy.variables]
+    both: tuple[Operand, Operand] = ("a", "b")
+    operands = [name for name in both if accuracy.variables.get(name) is not None]
     varied: list[Operand] = ["any", *operands]
     pairs = {
         vary: task.pairs_at_most(model, n_pairs, vary, seed, accuracy=accuracy) for vary in varied

