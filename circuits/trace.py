@@ -64,7 +64,7 @@ def trace(
     prompts = task.prompts(model)
     periods = tuple(periods or default_periods(model, task, accuracy))
     both: tuple[Operand, Operand] = ("a", "b")
-    operands = [name for name in both if accuracy.variables.get(name) is not None]
+    operands: list[Operand] = [name for name in both if accuracy.variables.get(name) is not None]
     varied: list[Operand] = ["any", *operands]
     pairs = {
         vary: task.pairs_at_most(model, n_pairs, vary, seed, accuracy=accuracy) for vary in varied
