@@ -63,9 +63,11 @@ def trace(
     accuracy = task.accuracy(model)
     prompts = task.prompts(model)
     periods = tuple(periods or default_periods(model, task, accuracy))
-    operands: tuple[Operand, ...] = ("any", "a", "b")
+    both: tuple[Operand, Operand] = ("a", "b")
+    operands: list[Operand] = [name for name in both if accuracy.variables.get(name) is not None]
+    varied: list[Operand] = ["any", *operands]
     pairs = {
-        vary: task.pairs_at_most(model, n_pairs, vary, seed, accuracy=accuracy) for vary in operands
+        vary: task.pairs_at_most(model, n_pairs, vary, seed, accuracy=accuracy) for vary in varied
     }
     example, _ = example_pair(pairs["any"])
     parts = {
@@ -80,11 +82,8 @@ def trace(
     fitted_on = sample_prompts(prompts, seed=seed)
     answered = sample_prompts(prompts, seed=seed, accuracy=accuracy)
     left_out = {}
-    for site, vary, sample in (
-        ("a", "a", fitted_on),
-        ("b", "b", fitted_on),
-        ("end", "any", answered),
-    ):
+    sites = [(name, name, fitted_on) for name in operands] + [("end", "any", answered)]
+    for site, vary, sample in sites:
         try:
             parts[f"/helix/{site}"] = causal_scores(
                 model, pairs[vary], sample, site, periods=periods, seed=seed

@@ -10,6 +10,7 @@ from mechnum.cli.circuit import circuit
 from mechnum.cli.fetch import fetch
 from mechnum.cli.filter import filter_
 from mechnum.cli.fourier import fourier
+from mechnum.cli.helix import helix
 from mechnum.cli.lens import lens
 from mechnum.cli.models import models
 from mechnum.cli.numbers import numbers
@@ -35,6 +36,7 @@ for command in (
     patch,
     paths,
     circuit,
+    helix,
     fourier,
     lens,
     filter_,

@@ -34,14 +34,13 @@ TaskName = Annotated[
     typer.Option(
         "--task",
         metavar="TASK",
-        help="addition or modular_addition:P; by default the model's own.",
+        help="addition, a-23, a//5, 1.5a, a_mod_2, x-a=0 or modular_addition:P; by default the "
+        "model's own.",
     ),
 ]
-Between = Annotated[
-    str, typer.Option("--range", metavar="FIRST-LAST", help="The numbers that are added.")
-]
+Between = Annotated[str, typer.Option("--range", metavar="FIRST-LAST", help="The operands.")]
 MaxSum = Annotated[int | None, typer.Option(help="Leave out larger sums.")]
-Shots = Annotated[int, typer.Option(min=0, help="Solved sums before each prompt.")]
+Shots = Annotated[int, typer.Option(min=0, help="Solved questions before each prompt.")]
 Digits = Annotated[
     Literal["single", "last"],
     typer.Option(help="single refuses numbers of several tokens; last reads their last one."),

@@ -8,7 +8,7 @@ from mechnum.errors import MechnumError
 
 if TYPE_CHECKING:
     from mechnum.models import Model
-    from mechnum.tasks import Pairs, Task
+    from mechnum.tasks import Accuracy, Pairs, Task
     from mechnum.tasks.task import Operand
 
 
@@ -21,13 +21,20 @@ def chosen_task(
     digits: Literal["single", "last"],
     seed: int,
 ) -> Task:
-    """The task of this name, or the model's own, with the options of addition where it is that."""
-    from mechnum.tasks import addition, parse
+    """The task of this name, or the model's own, with the options that it takes."""
+    from mechnum.tasks import addition, operation, parse
     from mechnum.tasks.numbers import parse_range
+    from mechnum.tasks.operations import OPERATIONS
 
     name = name or model.default_task or "addition"
     if name == "addition":
         return addition(parse_range(between), max_sum, shots, digits, seed=seed)
+    if name in OPERATIONS:
+        if max_sum is not None:
+            raise MechnumError(f"--max-sum does not go with {name}: use it with --task addition")
+        # Not every operation has an answer for all of the default range; it knows for which.
+        numbers = None if between == "0-99" else parse_range(between)
+        return operation(name, numbers, shots, digits, seed=seed)
     if (between, max_sum, shots, digits) != ("0-99", None, 0, "single"):
         raise MechnumError(
             f"--range, --max-sum, --shots and --digits do not go with {name}: "
@@ -37,9 +44,18 @@ def chosen_task(
 
 
 def drawn_pairs(
-    task: Task, model: Model, n: int, vary: Operand, seed: int, wrong_too: bool
+    task: Task,
+    model: Model,
+    n: int,
+    vary: Operand,
+    seed: int,
+    wrong_too: bool,
+    accuracy: Accuracy | None = None,
 ) -> tuple[Pairs, dict[str, str | int | float]]:
     """`n` pairs at most, and what a report says of the prompts that they are drawn from.
+
+    Args:
+        accuracy: of the model, where it is known.
 
     Raises:
         MechnumError: the model answers too few prompts correctly for a single pair.
@@ -50,7 +66,7 @@ def drawn_pairs(
     if wrong_too:
         pairs = task.pairs_at_most(model, n, vary, seed, correct_only=False)
         return pairs, {**said, "answered": "all, also those that the model answers wrongly"}
-    accuracy = task.accuracy(model)
+    accuracy = accuracy or task.accuracy(model)
     try:
         pairs = task.pairs_at_most(model, n, vary, seed, accuracy=accuracy)
     except TooFewPairs as few:
@@ -70,3 +86,17 @@ def drawn_pairs(
 def position_of(text: str) -> str | int:
     """A position as the library takes it: an index, or a name."""
     return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def numbers_in(text: str, option: str) -> tuple[float, ...]:
+    """`2,5,10` → the numbers.
+
+    Raises:
+        MechnumError: it is something else.
+    """
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise MechnumError(
+            f"{option} {text!r} is not a list of numbers: write it like 2,5,10"
+        ) from None

@@ -5,7 +5,7 @@ Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), sections 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,23 +16,20 @@ from jaxtyping import Float64
 from mechnum.errors import MechnumError
 from mechnum.helix.basis import check_periods
 from mechnum.helix.controls import PermutedLabels
-from mechnum.helix.crossfit import parts_by_value, predictions
 from mechnum.helix.estimators import (
     Circle,
     Helix,
     PCAReconstruction,
     Polynomial,
-    explained_variance,
 )
 from mechnum.helix.heldout import Estimator
+from mechnum.helix.site import Site
 from mechnum.models.model import Model
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.provenance import attributes
 from mechnum.patching.residual import patch_residual
-from mechnum.progress import track
 from mechnum.tasks.pairs import Pairs
 from mechnum.tasks.prompts import Prompts
-from mechnum.tasks.states import numbers_of, states_of
 
 Method = Literal["full", "pca", "helix", "circle", "polynomial", "permuted"]
 
@@ -88,54 +85,106 @@ def causal_scores(
             have too few numbers for the columns.
     """
     methods = _check_methods(methods)
-    chosen = list(range(-1, model.spec.n_layers) if layers is None else layers)
-    _check_layers(chosen, model)
-    if len(pairs) == 0 or not prompts:
-        raise MechnumError("there are no pairs or no prompts to fit: give at least one of each")
-    names = list(variables) if variables is not None else _variables_at(position, prompts)
-    numbers, states = numbers_of(prompts, names), states_of(model, prompts, position)
-    clean = tuple(group.clean for group in pairs.groups)
-    order = np.argsort(np.concatenate([group.index.numpy() for group in pairs.groups]))
-    clean_numbers = numbers_of(clean, names)[order]
-    clean_states = states_of(model, clean, position)[:, order]
-
-    estimators = _estimators(check_periods(periods), len(names), components, seed)
-    parts = parts_by_value(numbers, clean_numbers, folds, seed)
-    shape = (len(chosen), len(methods), len(pairs), model.spec.d_model)
-    values = np.empty(shape, dtype=np.float32)
-    r2 = np.full(shape[:2], np.nan)
-    cells = [(row, column) for row in range(shape[0]) for column in range(shape[1])]
-    for row, column in track(cells, f"fitting states at {position}"):
-        layer, method = chosen[row], methods[column]
-        true = clean_states[layer + 1].astype(np.float64)
-        written = true
-        if method != "full":
-            fitted_on = (numbers, states[layer + 1].astype(np.float64))
-            written = predictions(estimators[method], fitted_on, (clean_numbers, true), parts)
-        values[row, column] = written
-        if bool((true != true[0]).any()):
-            r2[row, column] = explained_variance(true, written)
+    site = Site(model, pairs, prompts, position)
+    chosen = site.layers(layers)
+    names = tuple(variables) if variables is not None else site.default_variables
+    rivals = rival_estimators(check_periods(periods), len(names), components, seed)
+    estimators = {method: rivals[method] for method in methods}
+    values, r2 = site.fitted(estimators, names, chosen, folds, seed)
     score = patch_residual(model, pairs, torch.from_numpy(values), chosen, position, metric)
+    numbers, d_model = site.numbers(names), model.spec.d_model
+    sizes = [parameters(estimator, numbers, d_model) for estimator in estimators.values()]
+    dropped = Helix(tuple(periods)).make_basis().fit(numbers).dropped_
+    return score_table(score, r2, chosen, list(methods), sizes).assign_attrs(
+        **attributes(model, pairs, metric),
+        position=str(position),
+        features=", ".join(names),
+        periods=[float(period) for period in periods],
+        dropped_columns=", ".join(dropped) or "none",
+        components=components,
+        n_fit=len(numbers),
+        folds="in sample" if folds is None else str(folds),
+        fit_seed=seed,
+    )
+
+
+def variable_scores(
+    model: Model,
+    pairs: Pairs,
+    prompts: Sequence[Prompts],
+    position: str | int = "end",
+    features: Sequence[Sequence[str]] = (("a", "b"), ("a+b",), ("a", "b", "a+b")),
+    periods: Sequence[float | int] = (2, 5, 10, 100),
+    layers: Sequence[int] | None = None,
+    metric: MetricName = "logit_diff",
+    components: int = 100,
+    folds: int | None = 5,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Causal scores of helices in several variables, beside PCA of their sizes.
+
+    At the last token a state may hold a helix of each operand, of their sum, or of all three
+    (section 5): helix(a,b), helix(a+b), helix(a,b,a+b). As `causal_scores` in all else.
+
+    Args:
+        features: the variables of each helix, see `mechnum.tasks.numbers_of`.
+
+    Returns:
+        `score` over (layer, method, pair) and `r2` over (layer, method), with the methods "full",
+        "PCA-9", "PCA-27" (2k + 1 components for each variable, of the smallest and the largest
+        helix) and one "helix(...)" for each of `features`. A helix is scored on values that its own
+        variables were not fitted with; PCA leaves out those of the most variables.
+
+    Raises:
+        MechnumError: as `causal_scores`.
+    """
+    if not features:
+        raise MechnumError("no features to fit: give for example [('a', 'b'), ('a+b',)]")
+    site = Site(model, pairs, prompts, position)
+    chosen, checked = site.layers(layers), check_periods(periods)
+    largest = max(features, key=len)
+    sizes = sorted({(2 * len(checked) + 1) * len(names) for names in (largest, ("a",))})
+    rivals = {f"PCA-{size}": PCAReconstruction(size) for size in sizes}
+    fits: list[tuple[Mapping[str, Estimator | None], Sequence[str]]] = [
+        ({"full": None, **rivals}, largest)
+    ]
+    helix = Helix(checked, components=components)
+    fits += [({f"helix({','.join(names)})": helix}, names) for names in features]
+    found = [site.fitted(one, names, chosen, folds, seed) for one, names in fits]
+    values, r2 = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+    score = patch_residual(model, pairs, torch.from_numpy(values), chosen, position, metric)
+    d_model = model.spec.d_model
+    counts = {
+        method: parameters(estimator, site.numbers(names), d_model)
+        for one, names in fits
+        for method, estimator in one.items()
+    }
+    return score_table(score, r2, chosen, list(counts), list(counts.values())).assign_attrs(
+        **attributes(model, pairs, metric),
+        position=str(position),
+        periods=[float(period) for period in periods],
+        components=components,
+        n_fit=len(site.numbers(largest)),
+        folds="in sample" if folds is None else str(folds),
+        fit_seed=seed,
+    )
+
+
+def score_table(
+    score: Float64[np.ndarray, "layer method pair"],
+    r2: Float64[np.ndarray, "layer method"],
+    layers: Sequence[int],
+    methods: Sequence[str],
+    sizes: Sequence[int],
+) -> xr.Dataset:
+    """`score` and `r2` with their labels."""
     return xr.Dataset(
         {"score": (("layer", "method", "pair"), score), "r2": (("layer", "method"), r2)},
         coords={
-            "layer": chosen,
+            "layer": list(layers),
             "method": list(methods),
-            "pair": np.arange(len(pairs)),
-            "parameters": (
-                "method",
-                [_parameters(method, estimators, numbers, shape[3]) for method in methods],
-            ),
-        },
-        attrs={
-            **attributes(model, pairs, metric),
-            "position": str(position),
-            "features": ", ".join(names),
-            "periods": [float(period) for period in periods],
-            "components": components,
-            "n_fit": len(numbers),
-            "folds": "in sample" if folds is None else str(folds),
-            "fit_seed": seed,
+            "pair": np.arange(score.shape[2]),
+            "parameters": ("method", list(sizes)),
         },
     )
 
@@ -149,31 +198,19 @@ def _check_methods(methods: Sequence[Method]) -> list[Method]:
     return list(dict.fromkeys(methods))
 
 
-def _check_layers(layers: Sequence[int], model: Model) -> None:
-    if not layers:
-        raise MechnumError("no layers to patch: name at least one, or leave `layers` out")
-    outside = [layer for layer in layers if not -1 <= layer < model.spec.n_layers]
-    if outside:
-        raise MechnumError(
-            f"layer {outside[0]} does not exist: {model.name} has layers −1 (the embedding) to "
-            f"{model.spec.n_layers - 1}"
-        )
-
-
-def _variables_at(position: str | int, prompts: Sequence[Prompts]) -> list[str]:
-    operand = isinstance(position, str) and position in prompts[0].variables
-    return [str(position) if operand else "answer"]
-
-
-def _estimators(
+def rival_estimators(
     periods: tuple[float, ...], n_variables: int, components: int, seed: int
-) -> dict[Method, Estimator]:
-    """Rivals of equal size (section 4): 2k + 1 columns, components or degrees for k periods."""
+) -> dict[str, Estimator | None]:
+    """Rivals of equal size (section 4): 2k + 1 columns, components or degrees for k periods.
+
+    "full" is the state itself.
+    """
     size = 2 * len(periods) + 1
     helix = Helix(periods, components=components)
     # A stream of its own, apart from the one that deals the folds.
     permutation = np.random.SeedSequence(seed).spawn(1)[0].generate_state(1)[0]
     return {
+        "full": None,
         "pca": PCAReconstruction(size * n_variables),
         "helix": helix,
         "circle": Circle(periods, components=components),
@@ -182,16 +219,12 @@ def _estimators(
     }
 
 
-def _parameters(
-    method: Method,
-    estimators: dict[Method, Estimator],
-    numbers: Float64[np.ndarray, "prompt variable"],
-    d_model: int,
+def parameters(
+    estimator: Estimator | None, numbers: Float64[np.ndarray, "prompt variable"], d_model: int
 ) -> int:
     """Directions that a method writes beside the constant, dead columns not counted."""
-    if method == "full":
+    if estimator is None:
         return d_model
-    estimator = estimators[method]
     if isinstance(estimator, PCAReconstruction):
         return min(estimator.components, len(numbers) - 1, d_model)
     if isinstance(estimator, PermutedLabels):

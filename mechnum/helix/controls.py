@@ -41,18 +41,36 @@ class PermutedLabels(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             InvalidInput: as the estimator's own fit.
         """
         numbers, states = training_data(self, X, y)
-        values, which = np.unique(numbers, axis=0, return_inverse=True)
-        order = np.random.default_rng(self.seed).permutation(len(values))
-        shuffled = values[order][which.reshape(-1)]
-        self.estimator_ = cast(BasisRegressor, clone(self.estimator)).fit(shuffled, states)
+        unfitted = cast(BasisRegressor, clone(self.estimator))
+        self.estimator_ = unfitted.fit(self._shuffled(numbers), states)
         self.basis_ = self.estimator_.basis_
         self.components_ = self.estimator_.components_
         return self
+
+    def weights(
+        self,
+        numbers: Float64[np.ndarray, "row variable"],
+        asked: Float64[np.ndarray, "asked variable"],
+    ) -> Float64[np.ndarray, "asked row"]:
+        """As `BasisRegressor.weights`, of the fit to the shuffled numbers."""
+        return self.estimator.weights(self._shuffled(numbers), asked)
+
+    def _shuffled(
+        self, numbers: Float64[np.ndarray, "row variable"]
+    ) -> Float64[np.ndarray, "row variable"]:
+        values, which = np.unique(numbers, axis=0, return_inverse=True)
+        order = np.random.default_rng(self.seed).permutation(len(values))
+        return values[order][which.reshape(-1)]
 
     def predict(self, X: Any) -> Float64[np.ndarray, "row *d"]:
         """States of numbers X [row] or [row, variable]."""
         check_is_fitted(self)
         return self.estimator_.predict(known_numbers(self, X))
+
+    @property
+    def components(self) -> int:
+        """Of the estimator."""
+        return self.estimator.components
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predicted states, dimensions weighted by variance (`explained_variance`)."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from jaxtyping import Float64, Int
-from sklearn.base import clone
 
 from mechnum.errors import InvalidInput
+from mechnum.helix.components import TrainingStates
 from mechnum.helix.estimators import PCAReconstruction
 from mechnum.helix.heldout import Estimator
 from mechnum.inputs import positive_integer
@@ -67,24 +66,64 @@ def parts_by_value(
     return parts
 
 
-def predictions(
-    estimator: Estimator,
-    fitted_on: tuple[Float64[np.ndarray, "row variable"], Float64[np.ndarray, "row d"]],
-    asked: tuple[Float64[np.ndarray, "asked variable"], Float64[np.ndarray, "asked d"]],
-    parts: Sequence[Part],
-) -> Float64[np.ndarray, "asked d"]:
-    """States predicted for the asked numbers, each from a clone fitted to its part's rows.
+@dataclass(frozen=True)
+class CrossFits:
+    """Several fits of the same numbers, made ready for states of any layer.
 
-    Args:
-        fitted_on: numbers and states to fit.
-        asked: numbers to predict, and their true states, which `PCAReconstruction` alone sees.
+    Attributes:
         parts: of `parts_by_value`.
+        weights: for each part and method, see `BasisRegressor.weights`; None for PCA.
     """
-    # PCA rebuilds states from themselves, everything else predicts them from the numbers.
-    own = int(isinstance(estimator, PCAReconstruction))
-    predicted = np.full(asked[1].shape, np.nan)
-    for part in parts:
-        fitted = cast(Estimator, clone(estimator))
-        fitted.fit(fitted_on[own][part.train], fitted_on[1][part.train])
-        predicted[part.asked] = fitted.predict(asked[own][part.asked])
-    return predicted
+
+    estimators: Mapping[str, Estimator]
+    parts: Sequence[Part]
+    weights: Sequence[Mapping[str, Float64[np.ndarray, "_ _"] | None]]
+
+    @classmethod
+    def of(
+        cls,
+        estimators: Mapping[str, Estimator],
+        numbers: Float64[np.ndarray, "row variable"],
+        asked: Float64[np.ndarray, "asked variable"],
+        parts: Sequence[Part],
+    ) -> CrossFits:
+        """Fits to `numbers`, for predictions at `asked`.
+
+        Raises:
+            InvalidInput: if a part has fewer distinct numbers than a fit has columns.
+        """
+        weights = [
+            {
+                name: None
+                if isinstance(estimator, PCAReconstruction)
+                else estimator.weights(numbers[part.train], asked[part.asked])
+                for name, estimator in estimators.items()
+            }
+            for part in parts
+        ]
+        return cls(estimators, parts, weights)
+
+    def predictions(
+        self,
+        states: Float64[np.ndarray, "row d"],
+        true: Float64[np.ndarray, "asked d"],
+    ) -> dict[str, Float64[np.ndarray, "asked d"]]:
+        """What each method predicts for the asked numbers, from its part's training states.
+
+        Equal to fitting a clone of each estimator to each part. The principal components, which
+        are what costs, are found once for all methods.
+
+        Args:
+            true: states of the asked numbers, which `PCAReconstruction` alone sees.
+        """
+        found = {name: np.full(true.shape, np.nan) for name in self.estimators}
+        for part, weights in zip(self.parts, self.weights, strict=True):
+            training = TrainingStates(states[part.train])
+            for name, estimator in self.estimators.items():
+                own = weights[name]
+                if own is None:
+                    count = estimator.components
+                    found[name][part.asked] = training.rebuilt(true[part.asked], count)
+                else:
+                    found[name][part.asked] = training.predicted(own, estimator.components)
+        return found

@@ -105,6 +105,20 @@ class BasisRegressor(RegressorMixin, BaseEstimator):
         self.columns_, self.dropped_, self.rank_ = basis.columns_, basis.dropped_, basis.rank_
         return self
 
+    def weights(self, numbers: Any, asked: Any) -> Float64[np.ndarray, "asked row"]:
+        """How much of each training state a fit's prediction is; each row sums to 1.
+
+        A fit to states y at `numbers` predicts `weights @ y` at `asked`, where `components` leaves
+        all principal components in. The estimator itself need not be fitted, and is not changed.
+
+        Raises:
+            InvalidInput: as `fit`, on the numbers.
+        """
+        basis = self.make_basis().fit(as_columns(numbers))
+        return basis.transform(as_columns(asked)) @ np.linalg.pinv(
+            basis.transform(as_columns(numbers))
+        )
+
     def predict(self, X: Any) -> Float64[np.ndarray, "row *d"]:
         """States of numbers X [row] or [row, variable]."""
         check_is_fitted(self)

@@ -10,7 +10,6 @@ from mechnum.models.model import Model
 from mechnum.patching.statistics import summarise
 from mechnum.tasks.examples import bos_policy, example_pair, token_texts
 from mechnum.tasks.pairs import Pairs
-from mechnum.tasks.prompts import Prompts
 
 # Variables that say how the two prompts of a pair score, and not what a patch does.
 _METRICS = ("clean_metric", "corrupt_metric")
@@ -32,7 +31,7 @@ def results(
         `/prompts`: the tokens of one pair. The root's attributes are those of the measurement.
     """
     group = "edges" if "sender" in measured.dims else "nodes"
-    clean, corrupt = example_pair(pairs)
+    clean, _ = example_pair(pairs)
     attrs = {
         **measured.attrs,
         "family": model.spec.family,
@@ -43,7 +42,7 @@ def results(
     parts = {
         "/": xr.Dataset(attrs=attrs),
         f"/{group}": measured.drop_attrs(deep=False),
-        "/prompts": _prompts(model, pairs, clean, corrupt),
+        "/prompts": example_prompts(model, pairs),
     }
     for name, values in measured.data_vars.items():
         if name not in _METRICS:
@@ -51,7 +50,9 @@ def results(
     return xr.DataTree.from_dict(parts)
 
 
-def _prompts(model: Model, pairs: Pairs, clean: Prompts, corrupt: Prompts) -> xr.Dataset:
+def example_prompts(model: Model, pairs: Pairs) -> xr.Dataset:
+    """The tokens of one pair, and where its operands stand."""
+    clean, corrupt = example_pair(pairs)
     ids = {name: side.tokens[0].tolist() for name, side in (("", clean), ("corrupt_", corrupt))}
     return xr.Dataset(
         {f"{name}tokens": ("position", tokens) for name, tokens in ids.items()},

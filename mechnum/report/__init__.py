@@ -22,6 +22,8 @@ _WHERE = {
     "effect_frame": "frames",
     "filter_summary": "waves",
     "lens_summary": "waves",
+    "helix_page": "helix",
+    "helix_summary": "helix",
     "mean_interval": "intervals",
     "node_frame": "measured",
     "page_of": "saving",

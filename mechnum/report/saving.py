@@ -9,6 +9,7 @@ import xarray as xr
 from mechnum.report import trace
 from mechnum.report.exports import write_netcdf
 from mechnum.report.fourier import fourier_page
+from mechnum.report.helix import helix_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 from mechnum.report.waves import filter_page, lens_page
@@ -17,6 +18,7 @@ _PAGES = {
     "nodes": nodes_page,
     "edges": edges_page,
     "circuit": circuit_page,
+    "ablation": helix_page,
     "spectrum": fourier_page,
     "lens": lens_page,
     "filters": filter_page,
@@ -24,8 +26,8 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: effects of nodes, path effects, a circuit, spectra, the
-    Fourier lens, filters, or a trace."""
+    """The page that suits the results: effects of nodes, path effects, a circuit, the helix,
+    spectra, the Fourier lens, filters, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

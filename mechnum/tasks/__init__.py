@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mechnum.tasks.arithmetic import addition, modular_addition, parse
     from mechnum.tasks.given import pairs_from_tokens
     from mechnum.tasks.numbers import NumberTokens
+    from mechnum.tasks.operations import operation
     from mechnum.tasks.pairs import PairGroup, Pairs
     from mechnum.tasks.prompts import Prompts, TokenSequences
     from mechnum.tasks.signatures import error_kinds, error_signature
@@ -36,6 +37,7 @@ _HOMES = {
     "number_prompts": "single_numbers",
     "number_tokens": "single_numbers",
     "numbers_of": "states",
+    "operation": "operations",
     "pairs_from_tokens": "given",
     "parse": "arithmetic",
     "sample_prompts": "states",
@@ -59,6 +61,7 @@ __all__ = [
     "number_prompts",
     "number_tokens",
     "numbers_of",
+    "operation",
     "pairs_from_tokens",
     "parse",
     "sample_prompts",

@@ -1,4 +1,4 @@
-"""Addition, and addition modulo p."""
+"""Addition, addition modulo p, and the names of all tasks."""
 
 from __future__ import annotations
 
@@ -7,113 +7,44 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
-import numpy as np
-
 from mechnum.errors import MechnumError
-from mechnum.tasks.encoding import Encoder
 from mechnum.tasks.numbers import check_integer, check_numbers
+from mechnum.tasks.operations import OPERATIONS, operation
 from mechnum.tasks.prompts import Prompts, group_by_length
-from mechnum.tasks.reading import NumberReader
 from mechnum.tasks.task import Task
-from mechnum.tasks.templates import BARE, Template, addition_template
+from mechnum.tasks.templates import BARE, addition_template
+from mechnum.tasks.worded import WordedTask
 
 if TYPE_CHECKING:
     from mechnum.models.model import Model
 
 
 @dataclass(frozen=True)
-class Addition(Task):
+class Addition(WordedTask):
     """a + b over all ordered pairs of the numbers; made by `addition`.
 
     Attributes:
-        numbers: the operands.
         max_sum: largest sum that is asked, or None.
-        shots: how many solved sums stand before each prompt.
-        digits: "single" or "last", see `addition`.
-        template: the prompt with {a} and {b}, or None for the one that suits the model.
-        seed: draws the shots.
     """
 
-    numbers: tuple[int, ...]
     max_sum: int | None
-    shots: int
-    digits: Literal["single", "last"]
-    template: str | None
-    seed: int
 
     @property
     def name(self) -> str:
         """As `parse` reads it."""
         return "addition"
 
-    def form(self, model: Model) -> str:
-        """The shots and the template, with {a} and {b} for the operands."""
-        template = self._template(model)
-        return self._header(template) + template
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """a and b."""
+        return ("a", "b")
 
-    def asked(self) -> list[tuple[int, int]]:
-        """The (a, b) that are asked, b fastest: all that `max_sum` allows but the shots.
+    def answer(self, numbers: tuple[int, ...]) -> int:
+        """The sum."""
+        return sum(numbers)
 
-        A shot is asked in neither order, since its answer can be copied.
-        """
-        shown = {frozenset(shot) for shot in self._shown()}
-        return [pair for pair in self._sums() if frozenset(pair) not in shown]
-
-    def _build(self, model: Model) -> tuple[Prompts, ...]:
-        encoder = Encoder(model.tokenizer, model.name)
-        text = self._template(model)
-        template, header = Template.parse(text), self._header(text)
-        asked = self.asked()
-        filled = [template.fill(a, b, header) for a, b in asked]
-        encoded = encoder([prompt.text for prompt in filled])
-        reader = NumberReader(encoder, self.digits)
-        positions = [
-            reader.operands(prompt, tokens, pair)
-            for prompt, tokens, pair in zip(filled, encoded, asked, strict=True)
-        ]
-        sums = [a + b for a, b in asked]
-        followed = encoder(
-            [prompt.text + str(total) for prompt, total in zip(filled, sums, strict=True)]
-        )
-        answers = [
-            reader.answer(prompt, tokens, total)
-            for prompt, tokens, total in zip(encoded, followed, sums, strict=True)
-        ]
-        reader.check()
-        return group_by_length(
-            token_ids=[tokens.ids for tokens in encoded],
-            positions={
-                name: [found[column] for found in positions]
-                for column, name in enumerate(("a", "op", "b"))
-            },
-            answers=answers,
-            variables={"a": [a for a, _ in asked], "b": [b for _, b in asked], "answer": sums},
-            texts=[prompt.text for prompt in filled],
-        )
-
-    def _spelling(self, model: Model) -> Callable[[int], int | None]:
-        # The first piece of a longer number says nothing about its size.
-        if self.digits == "last":
-            return lambda token_id: None
-        encoder = Encoder(model.tokenizer, model.name)
-
-        def spelled(token_id: int) -> int | None:
-            text = encoder.text_of(token_id).strip()
-            # "007" is not how an answer is written.
-            return int(text) if re.fullmatch("-?[1-9][0-9]*|0", text) else None
-
-        return spelled
-
-    def _template(self, model: Model) -> str:
-        if self.template is not None:
-            return self.template
-        return BARE if self.shots else addition_template(model)
-
-    def _header(self, template: str) -> str:
-        parsed = Template.parse(template)
-        return "".join(f"{parsed.fill(a, b).text}{a + b}\n" for a, b in self._shown())
-
-    def _sums(self) -> list[tuple[int, int]]:
+    def questions(self) -> list[tuple[int, ...]]:
+        """The (a, b) that `max_sum` allows, b fastest."""
         return [
             (a, b)
             for a in self.numbers
@@ -121,18 +52,9 @@ class Addition(Task):
             if self.max_sum is None or a + b <= self.max_sum
         ]
 
-    def _shown(self) -> list[tuple[int, int]]:
-        """The shots: the same for all prompts, so that a pair differs in its operands only."""
-        if not self.shots:
-            return []
-        generator = np.random.default_rng(np.random.SeedSequence(self.seed))
-        sums = self._sums()
-        shown: dict[frozenset[int], tuple[int, int]] = {}
-        for row in generator.permutation(len(sums)).tolist():
-            shown.setdefault(frozenset(sums[row]), sums[row])
-            if len(shown) == self.shots:
-                break
-        return list(shown.values())
+    def words(self, model: Model | None) -> str:
+        """The model's own prompt for a sum, or the bare one."""
+        return BARE if model is None else addition_template(model)
 
 
 @dataclass(frozen=True)
@@ -215,31 +137,20 @@ def addition(
         MechnumError: no numbers or no sums left, more shots than sums, or a template in which
             the numbers run into other text.
     """
-    if digits not in ("single", "last"):
-        raise MechnumError(f"digits={digits!r} is not known: use 'single' or 'last'")
-    if template is not None:
-        Template.parse(template)
-    for name, value in (("shots", shots), ("seed", seed)):
-        if check_integer(value) < 0:
-            raise MechnumError(f"{name}={value} is negative: give 0 or more")
     task = Addition(
         numbers=check_numbers(numbers),
-        max_sum=None if max_sum is None else check_integer(max_sum),
         shots=check_integer(shots),
         digits=digits,
         template=template,
         seed=check_integer(seed),
+        max_sum=None if max_sum is None else check_integer(max_sum),
     )
     if max_sum is not None and 2 * min(task.numbers) > max_sum:
         raise MechnumError(
             f"no sum of the numbers is {max_sum} or less: the smallest is "
             f"{2 * min(task.numbers)}, raise max_sum"
         )
-    if not task.asked():
-        raise MechnumError(
-            f"{shots} shots leave no sum to ask (a shot is not asked itself): use fewer shots or "
-            "more numbers"
-        )
+    task.check_asks()
     return task
 
 
@@ -255,7 +166,7 @@ def modular_addition(p: int) -> ModularAddition:
 
 
 def parse(text: str) -> Task:
-    """The task called `addition` or `modular_addition:113`.
+    """The task called `addition`, `modular_addition:113`, or as in `operation`: `a-23`, ...
 
     Raises:
         MechnumError: there is no such task.
@@ -264,6 +175,9 @@ def parse(text: str) -> Task:
         return addition()
     if match := re.fullmatch(r"modular_addition:(\d+)", text):
         return modular_addition(int(match[1]))
+    if text in OPERATIONS:
+        return operation(text)
     raise MechnumError(
-        f"there is no task {text!r}: use addition, or modular_addition:113 (any modulus)"
+        f"there is no task {text!r}: use addition, modular_addition:113 (any modulus), "
+        f"{', '.join(OPERATIONS)}"
     )

@@ -194,7 +194,8 @@ def draw_pairs(
 
     Raises:
         TooFewPairs: `n` is larger than the number of fit pairs.
-        MechnumError: `n` is not positive, or `vary` or `seed` is none.
+        MechnumError: `n` is not positive, `vary` or `seed` is none, or the prompts have no
+            operand of that name.
     """
     if vary not in _KEPT:
         raise MechnumError(f"vary={vary!r} is not known: use 'a', 'b' or 'any'")
@@ -202,7 +203,11 @@ def draw_pairs(
         raise MechnumError(f"{n} pairs cannot be drawn: ask for 1 or more")
     if check_integer(seed) < 0:
         raise MechnumError(f"the seed {seed} is negative: give 0 or more")
-    space, order = _pair_space(groups, _KEPT[vary], accuracy)
+    kept = _KEPT[vary]
+    if vary != "any" and vary not in groups[0].variables:
+        raise MechnumError(f"the prompts of {task} have no number {vary}: vary 'any' or another")
+    # Where there is one operand only, nothing stays when it varies.
+    space, order = _pair_space(groups, kept if kept in groups[0].variables else None, accuracy)
     if space.available < n:
         if accuracy is not None and not accuracy.correct.any():
             raise TooFewPairs(

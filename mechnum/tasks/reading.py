@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from mechnum.errors import MechnumError
@@ -24,21 +25,23 @@ class NumberReader:
         # The same number may have another id at each place (with a space before it, or without).
         self._ids: dict[str, dict[int, int]] = {"a": {}, "b": {}, "answer": {}}
 
-    def operands(self, prompt: Filled, encoded: Encoded, pair: tuple[int, int]) -> list[int]:
-        """Positions of a, the operator and b: of each the last piece.
+    def operands(
+        self, prompt: Filled, encoded: Encoded, numbers: Mapping[str, int]
+    ) -> dict[str, int]:
+        """Positions of the operands and the operator, by name: of each the last piece.
 
         Raises:
             MechnumError: one of them shares a token with other text, or the tokenizer does not
                 know the text around them.
         """
-        a, b = pair
         if self._encoder.unk_id in encoded.ids:
             self._check_known(encoded, prompt)
-        return [
-            self._number("a", a, encoded, prompt.a),
-            self._pieces(encoded, prompt.op)[-1],
-            self._number("b", b, encoded, prompt.b),
-        ]
+        return {
+            name: self._number(name, numbers[name], encoded, span)
+            if name in numbers
+            else self._pieces(encoded, span)[-1]
+            for name, span in prompt.spans.items()
+        }
 
     def answer(self, prompt: Encoded, followed: Encoded, number: int) -> int:
         """Id of the token that has to follow the prompt; in "last" mode the answer's first piece.
@@ -83,9 +86,9 @@ class NumberReader:
         read = {number for ids in self._ids.values() for number in ids}
         if self._digits == "single":
             raise MechnumError(
-                f"{len(offending)} of the {len(read)} operands and sums are not one token for "
-                f"{self._encoder.owner} ({some(offending)}): choose numbers and max_sum so that "
-                "all are, or use digits='last'"
+                f"{len(offending)} of the {len(read)} operands and answers are not one token "
+                f"for {self._encoder.owner} ({some(offending)}): choose numbers (and max_sum) so "
+                "that all are, or use digits='last'"
             )
         raise MechnumError(
             f"the tokenizer of {self._encoder.owner} has no token for {some(offending)}: choose "
@@ -113,13 +116,17 @@ class NumberReader:
             if token_id != self._encoder.unk_id:
                 continue
             word = encoded.text[start:end]
-            in_number = any(first <= start and end <= last for first, last in (prompt.a, prompt.b))
+            in_number = any(first <= start and end <= last for first, last in self._numbers(prompt))
             # GPT-2 calls its end-of-text token unknown too, and a prompt may start with it.
             if not in_number and word not in ("", self._encoder.unk_token):
                 raise MechnumError(
                     f"the tokenizer of {self._encoder.owner} has no token for {word!r} in "
                     f"{encoded.text!r}: choose a template that it knows"
                 )
+
+    @staticmethod
+    def _numbers(prompt: Filled) -> list[Span]:
+        return [span for name, span in prompt.spans.items() if name != "op"]
 
     def _remember(self, place: str, number: int, ids: list[int]) -> None:
         known = self._ids[place].setdefault(number, ids[0])

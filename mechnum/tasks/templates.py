@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 from types import MappingProxyType
@@ -24,40 +24,57 @@ FAMILY_TEMPLATES: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# The same for tasks other than addition, which the paper has for GPT-J alone; Pythia's addition
+# begins with the same words on one line.
+FAMILY_INSTRUCTIONS: Mapping[str, str] = MappingProxyType(
+    {"gptj": "Output ONLY a number.\n", "gpt_neox": "Output ONLY a number. "}
+)
+
+# What a template of these operands looks like, for messages.
+_EXAMPLES = {("a", "b"): BARE, ("a",): "{a}-23="}
+
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A prompt as text; spans are (first character, one past the last) in it."""
+    """A prompt as text.
+
+    Attributes:
+        spans: where the operands stand, and with two of them the operator ("op"), in their order:
+            first character and one past the last.
+    """
 
     text: str
-    a: Span
-    op: Span
-    b: Span
+    spans: Mapping[str, Span]
 
 
 @dataclass(frozen=True)
 class Template:
-    """`before {a} between {b} after`."""
+    """Text with the operands in it, each once: `{a}+{b}=`, `{a}-23=`.
 
-    before: str
-    between: str
-    after: str
+    Attributes:
+        operands: their names, in order.
+        literals: the text before, between and after them.
+    """
+
+    operands: tuple[str, ...]
+    literals: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Template:
+    def parse(cls, text: str, operands: tuple[str, ...] = ("a", "b")) -> Template:
         """Reads `{a}+{b}=` and the like.
 
         Raises:
-            MechnumError: not exactly one {a} followed by one {b}, or no text of its own (other
-                than digits) between them and after {b}: the numbers would run into each other.
+            MechnumError: not each operand once and in this order, or no text of its own (other
+                than digits) between them and after the last: the numbers would run into each other.
         """
+        example = _EXAMPLES[operands]
         try:
             parts = list(Formatter().parse(text))
         except ValueError as error:
             raise MechnumError(
-                f"the template {text!r} cannot be read ({error}): write it like {BARE!r}"
+                f"the template {text!r} cannot be read ({error}): write it like {example!r}"
             ) from None
         fields, literals, plain = [], [""], True
         for literal, field, spec, conversion in parts:
@@ -66,32 +83,36 @@ class Template:
                 fields.append(field)
                 literals.append("")
                 plain = plain and not spec and not conversion
-        if fields != ["a", "b"] or not plain:
+        if tuple(fields) != operands or not plain:
+            wanted = " and then ".join(f"{{{operand}}} once" for operand in operands)
             raise MechnumError(
-                f"the template {text!r} needs {{a}} once and then {{b}} once, and no other "
-                f"fields: write it like {BARE!r}"
+                f"the template {text!r} needs {wanted}, and no other fields: write it like "
+                f"{example!r}"
             )
-        before, between, after = literals
-        touching = before[-1:] + between[:1] + between[-1:] + after[:1]
-        if not between.strip() or not after.strip() or any(c.isdigit() for c in touching):
+        before, *inner = literals
+        touching = before[-1:] + "".join(text[:1] + text[-1:] for text in inner[:-1])
+        touching += inner[-1][:1]
+        if not all(text.strip() for text in inner) or any(c.isdigit() for c in touching):
             raise MechnumError(
                 f"the template {text!r} does not set the numbers apart: put text other than "
-                f"digits between {{a}} and {{b}} and after {{b}}, like {BARE!r}"
+                f"digits around each of them, like {example!r}"
             )
-        return cls(before, between, after)
+        return cls(operands, tuple(literals))
 
-    def fill(self, a: int, b: int, header: str = "") -> Filled:
-        """The prompt for two operands, with `header` in front."""
-        a_start = len(header) + len(self.before)
-        a_end = a_start + len(str(a))
-        op_start = a_end + len(self.between) - len(self.between.lstrip())
-        b_start = a_end + len(self.between)
-        return Filled(
-            text=f"{header}{self.before}{a}{self.between}{b}{self.after}",
-            a=(a_start, a_end),
-            op=(op_start, a_end + len(self.between.rstrip())),
-            b=(b_start, b_start + len(str(b))),
-        )
+    def fill(self, numbers: Sequence[int], header: str = "") -> Filled:
+        """The prompt for these operands, with `header` in front."""
+        text = header + self.literals[0]
+        spans: dict[str, Span] = {}
+        last = len(self.operands) - 1
+        for place, (name, number) in enumerate(zip(self.operands, numbers, strict=True)):
+            spans[name] = (len(text), len(text) + len(str(number)))
+            text += str(number)
+            literal = self.literals[place + 1]
+            if place < last:
+                first = len(text) + len(literal) - len(literal.lstrip())
+                spans["op"] = (first, len(text) + len(literal.rstrip()))
+            text += literal
+        return Filled(text, MappingProxyType(spans))
 
 
 def addition_template(model: Model) -> str:

@@ -19,6 +19,7 @@ COMMANDS = (
     "patch",
     "paths",
     "circuit",
+    "helix",
     "fourier",
     "lens",
     "filter",

@@ -38,6 +38,17 @@ def test_options_of_additions_reach_it_and_are_refused_for_other_tasks():
         chosen_task(model(), "modular_addition:7", "0-99", 9, 0, "single", 0)
 
 
+def test_operations_take_ranges_and_shots_and_know_their_own_numbers():
+    task = chosen_task(model(), "a-23", "0-99", None, 0, "single", 0)
+    assert task.numbers == tuple(range(23, 100))
+    task = chosen_task(model(), "1.5a", "0-9", None, 2, "last", 3)
+    assert (task.numbers, task.shots, task.digits, task.seed) == (tuple(range(10)), 2, "last", 3)
+    with pytest.raises(MechnumError, match="a-23 of 5, 6, 7, 8, 9 has a negative"):
+        chosen_task(model(), "a-23", "5-9", None, 0, "single", 0)
+    with pytest.raises(MechnumError, match="--max-sum does not go with a//5"):
+        chosen_task(model(), "a//5", "0-99", 9, 0, "single", 0)
+
+
 @pytest.mark.parametrize(
     ("option", "names"),
     [

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 import torch
@@ -13,11 +10,11 @@ from transformers import GPTJForCausalLM
 
 import mechnum as mn
 from mechnum.errors import MechnumError
-from mechnum.helix import Helix, causal_scores
+from mechnum.helix import Helix, PCAReconstruction, causal_scores, variable_scores
 from mechnum.helix.crossfit import parts_by_value
 from mechnum.models import Model
 from mechnum.tasks import Pairs, Prompts, modular_addition, pairs_from_tokens
-from tests.helix.nets import P, tiny_gptj
+from tests.helix.nets import P, logit_diff, overwritten, stage_outputs, tiny_gptj
 
 PLACES = {"a": 0, "b": 1, "end": 2}
 
@@ -40,56 +37,6 @@ def prompts(model: Model) -> tuple[Prompts, ...]:
 @pytest.fixture(scope="module")
 def pairs(model: Model) -> Pairs:
     return modular_addition(P).pairs(model, 12, vary="any", seed=0, correct_only=False)
-
-
-def stages(net: GPTJForCausalLM) -> list[torch.nn.Module]:
-    """What gives the embedding, and every block."""
-    return [net.transformer.drop, *net.transformer.h]
-
-
-@contextmanager
-def overwritten(
-    net: GPTJForCausalLM, layer: int, place: int, values: torch.Tensor, times: int = 1
-) -> Iterator[None]:
-    """One stage's output at one position replaced by `values`, by as many hooks as `times`."""
-
-    def hook(module, given, output):
-        state = output[0] if isinstance(output, tuple) else output
-        state = state.clone()
-        state[:, place] = values
-        return (state, *output[1:]) if isinstance(output, tuple) else state
-
-    handles = [stages(net)[layer + 1].register_forward_hook(hook) for _ in range(times)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def logit_diff(net: GPTJForCausalLM, pairs: Pairs, tokens: torch.Tensor) -> np.ndarray:
-    (group,) = pairs.groups
-    with torch.no_grad():
-        logits = net(tokens).logits[:, -1].double()
-    rows = torch.arange(len(tokens))
-    return (logits[rows, group.clean.answers] - logits[rows, group.corrupt.answers]).numpy()
-
-
-def stage_outputs(net: GPTJForCausalLM, tokens: torch.Tensor) -> list[np.ndarray]:
-    kept: list[np.ndarray] = []
-    handles = [
-        block.register_forward_hook(
-            lambda module, given, output: kept.append(
-                (output[0] if isinstance(output, tuple) else output).double().numpy()
-            )
-        )
-        for block in stages(net)
-    ]
-    with torch.no_grad():
-        net(tokens)
-    for handle in handles:
-        handle.remove()
-    return kept
 
 
 @pytest.mark.parametrize("position", ["a", "b", "end"])
@@ -265,3 +212,47 @@ def test_pairs_without_numbers_are_refused(model: Model, prompts: tuple[Prompts,
     pairs = pairs_from_tokens([[1, 2, P]], [[4, 2, P]], [3], [6])
     with pytest.raises(MechnumError, match="have no number 'answer'"):
         causal_scores(model, pairs, prompts, "end")
+
+
+def test_several_variables_are_helices_of_their_own_beside_pca(
+    net: GPTJForCausalLM, model: Model, pairs: Pairs, prompts: tuple[Prompts, ...]
+) -> None:
+    """helix(a,b) and the rest against estimators fitted here, written by module hooks."""
+    features = (("a", "b"), ("a+b",), ("a", "b", "a+b"))
+    found = variable_scores(
+        model, pairs, prompts, "end", features, periods=(5, 23), layers=(1,), folds=None
+    )
+    assert found["method"].values.tolist() == [
+        "full", "PCA-5", "PCA-15", "helix(a,b)", "helix(a+b)", "helix(a,b,a+b)"
+    ]  # fmt: skip
+    # a + b is linear in a and b, so that the largest helix has one column less.
+    assert found["parameters"].values.tolist() == [32, 5, 15, 10, 5, 14]
+    (group,) = pairs.groups
+    states = stage_outputs(net, prompts[0].tokens)[2][:, 2]
+    true = stage_outputs(net, group.clean.tokens)[2][:, 2]
+    before = logit_diff(net, pairs, group.corrupt.tokens)
+
+    def table(variables: dict[str, torch.Tensor], names: tuple[str, ...]) -> np.ndarray:
+        a, b = variables["a"].double().numpy(), variables["b"].double().numpy()
+        return np.column_stack([{"a": a, "b": b, "a+b": a + b}[name] for name in names])
+
+    written = {"full": true}
+    for size in (5, 15):
+        written[f"PCA-{size}"] = PCAReconstruction(size).fit(states).predict(true)
+    for names in features:
+        helix = Helix((5, 23)).fit(table(prompts[0].variables, names), states)
+        written[f"helix({','.join(names)})"] = helix.predict(table(group.clean.variables, names))
+    for method, values in written.items():
+        with overwritten(net, 1, 2, torch.tensor(values, dtype=torch.float32)):
+            after = logit_diff(net, pairs, group.corrupt.tokens)
+        score = found["score"].sel({"layer": 1, "method": method})
+        np.testing.assert_allclose(score, after - before, atol=1e-4)
+
+
+def test_variables_are_refused_where_there_are_none(
+    model: Model, pairs: Pairs, prompts: tuple[Prompts, ...]
+) -> None:
+    with pytest.raises(MechnumError, match="no features"):
+        variable_scores(model, pairs, prompts, features=())
+    with pytest.raises(MechnumError, match="no number 'c'"):
+        variable_scores(model, pairs, prompts, features=(("c",),))

@@ -100,8 +100,8 @@ def test_max_sum_that_excludes_everything_is_refused():
         ({"numbers": [3, 3]}, "the number 3 is there twice"),
         ({"shots": -1}, "shots=-1 is negative"),
         ({"seed": -1}, "seed=-1 is negative"),
-        ({"numbers": [4], "shots": 1}, "1 shots leave no sum to ask"),
-        ({"numbers": range(3), "shots": 9}, "9 shots leave no sum to ask"),
+        ({"numbers": [4], "shots": 1}, "1 shots leave nothing to ask"),
+        ({"numbers": range(3), "shots": 9}, "9 shots leave nothing to ask"),
         ({"template": "{a}+{b}"}, "does not set the numbers apart"),
     ],
 )
@@ -114,7 +114,7 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 def test_hole_in_the_range_is_refused_with_the_number():
-    with pytest.raises(MechnumError, match=r"1 of the \d+ operands and sums .* \(521\)"):
+    with pytest.raises(MechnumError, match=r"1 of the \d+ operands and answers .* \(521\)"):
         tasks.addition([500, 521], max_sum=None, template=BARE).prompts(
             model_with(byte_pairs([str(n) for n in range(2000) if n != 521]))
         )
@@ -220,7 +220,7 @@ def test_bundled_adders_tokenizer_knows_the_sums_of_its_range_and_no_words():
     (prompts,) = tasks.addition(range(10)).prompts(model)
     assert torch.equal(prompts.tokens[:, 0], prompts.variables["a"])
     assert torch.equal(prompts.answers, prompts.variables["answer"])
-    with pytest.raises(MechnumError, match=r"2 of the 21 operands and sums .* \(19, 20\)"):
+    with pytest.raises(MechnumError, match=r"2 of the 21 operands and answers .* \(19, 20\)"):
         tasks.addition(range(11)).prompts(model)
     with pytest.raises(MechnumError, match="has no token for 'O' in"):
         tasks.addition(range(10)).prompts(replace(model, template=None))

@@ -9,11 +9,11 @@ from tests.tasks.stand_in import Spec, StandIn
 
 @pytest.mark.parametrize("text", ["{a}+{b}=", "Add {a} and {b}: ", "{{x}} {a} - {b} is"])
 def test_spans_point_at_the_operands_and_the_operator(text):
-    filled = Template.parse(text).fill(12, -7, header="1+1=2\n")
+    filled = Template.parse(text).fill((12, -7), header="1+1=2\n")
     assert filled.text == "1+1=2\n" + text.format(a=12, b=-7)
-    assert filled.text[slice(*filled.a)] == "12"
-    assert filled.text[slice(*filled.b)] == "-7"
-    assert filled.text[slice(*filled.op)] == text.split("{a}")[1].split("{b}")[0].strip()
+    assert filled.text[slice(*filled.spans["a"])] == "12"
+    assert filled.text[slice(*filled.spans["b"])] == "-7"
+    assert filled.text[slice(*filled.spans["op"])] == text.split("{a}")[1].split("{b}")[0].strip()
 
 
 @pytest.mark.parametrize(

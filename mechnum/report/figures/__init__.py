@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from mechnum.report.figures.circuit import MOST_EDGES, circuit_picture, strongest
+from mechnum.report.figures.controls import ablation_bars, linear_lines
 from mechnum.report.figures.effects import heads_map, layer_bars
 from mechnum.report.figures.errors import answer_map, error_histogram
 from mechnum.report.figures.faithfulness import faithfulness_lines
 from mechnum.report.figures.helix import (
+    METHODS,
     R2_FLOOR,
+    method_name,
     planes,
     planes_frame,
     r2_by_layer,
@@ -15,6 +18,7 @@ from mechnum.report.figures.helix import (
 )
 from mechnum.report.figures.nodes import SHOWN, node_bars, node_maps
 from mechnum.report.figures.paths import path_map
+from mechnum.report.figures.space import continuity_loop, helix_in_space, structure_of_numbers
 from mechnum.report.figures.spectra import (
     residue_bars,
     residue_map,
@@ -24,15 +28,21 @@ from mechnum.report.figures.spectra import (
 )
 
 __all__ = [
+    "METHODS",
     "MOST_EDGES",
     "R2_FLOOR",
     "SHOWN",
+    "ablation_bars",
     "answer_map",
     "circuit_picture",
+    "continuity_loop",
     "error_histogram",
     "faithfulness_lines",
     "heads_map",
+    "helix_in_space",
     "layer_bars",
+    "linear_lines",
+    "method_name",
     "node_bars",
     "node_maps",
     "path_map",
@@ -45,5 +55,6 @@ __all__ = [
     "spectrum_lines",
     "spectrum_map",
     "strongest",
+    "structure_of_numbers",
     "wave_lines",
 ]

@@ -51,6 +51,9 @@ def by_layer(
     columns = max(len(titles), 1)
     figure = panels(titles, 350, columns, shared_yaxes=True, horizontal_spacing=0.04)
     shown: set[str] = set()
+    order = _ordered({method for title in titles for method in frames[title]["method"]})
+    # Known methods have one colour on all pages; lists with others have one for each of theirs.
+    places = METHODS if set(order) <= set(METHODS) else _ordered({*order, "full"})
     for panel, title in enumerate(titles):
         place = panel_place(panel, columns)
         frame = frames[title]
@@ -58,8 +61,8 @@ def by_layer(
         for method in _ordered(frame["method"].unique()):
             rows = frame[(frame["method"] == method) & frame[value].notna()]
             if not rows.empty:
-                look = {"first": method not in shown, "single": single, "place": place}
-                _line(figure, rows, value, method, **look)
+                look = series(places.index(method))
+                _line(figure, rows, value, method, look, method not in shown, single, place)
                 shown.add(method)
         _layer_axis(figure, frame, place)
     figure.update_yaxes(title=axis_title, row=1, col=1)
@@ -196,12 +199,12 @@ def _line(
     rows: pd.DataFrame,
     value: str,
     method: str,
+    look: Mapping[str, str],
     first: bool,
     single: bool,
     place: dict[str, int],
 ) -> None:
     """One method's line with its band; where there is one layer only, a point with whiskers."""
-    look = series(METHODS.index(method) if method in METHODS else len(METHODS))
     name = method_name(method)
     banded = f"{value}_low" in rows and rows[f"{value}_low"].notna().all()
     layers = values(rows["layer"])

@@ -57,6 +57,10 @@ def _fits(sites: dict[str, pd.DataFrame], data: pd.DataFrame, fit: str) -> Figur
 def _scores(
     sites: dict[str, pd.DataFrame], data: pd.DataFrame, fit: str, attrs: Mapping[str, Any]
 ) -> Figure:
+    null = "0: what was written does not move the answer."
+    if "permuted" in set(data["method"]):
+        # Any state in place of the corrupt one removes the corrupt number, and so scores.
+        null += " The helix of shuffled numbers: what any state of this kind does."
     return Figure(
         title="What each fit causes",
         views={"score": figures.scores_by_layer(_titled(sites), words.unit(attrs))},
@@ -66,8 +70,7 @@ def _scores(
             estimand=f"Change of {words.metric(attrs)} in the corrupt run{fit}",
             n=words.count_range(data["n"], "pairs"),
             interval=INTERVAL_WORDS,
-            null="0: what was written does not move the answer. The full state is what a perfect "
-            "fit would reach.",
+            null=null + " The full state is what a perfect fit would reach.",
         ),
         alt=f"Lines of causal score by layer. {findings.joined(findings.helix_points(sites))}",
         data=data.drop(columns="r2", errors="ignore"),
