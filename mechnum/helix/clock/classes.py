@@ -1,0 +1,145 @@
+"""Classes of heads: those that move helix(a, b) and those that write helix(a+b) to the logits.
+
+Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float
+
+from mechnum.errors import MechnumError
+from mechnum.intervals import CONFIDENCE, RESAMPLES
+
+CLASSES = ("a,b", "a+b", "mixed", "unclear")
+MEASURED = "measured"
+
+
+def head_classes(effects: xr.Dataset, n_mixed: int = 4, seed: int = 0) -> xr.Dataset:
+    """The class of each head, and how often resampled pairs give it each class.
+
+    With TE and DE the mean total and direct effect, and TE_x that of helix(x) in the head's place,
+
+    - c_ab = (1 − DE/TE) · TE_{a,b}/TE_{a,b,a+b}: what helix(a, b) does on indirect paths,
+    - c_sum = DE/TE · TE_{a+b}/TE_{a,b,a+b}: what helix(a+b) does on the direct path,
+
+    each ratio cut to 0 … 1. The larger one is the class; the `n_mixed` heads in which they differ
+    least are "mixed". A head whose TE or TE_{a,b,a+b} is not above 0 (its 95 % interval reaches 0)
+    has no such ratios: it is "unclear", its numbers are NaN, and `status` says why.
+
+    Args:
+        effects: `total` and `direct` over (pair, node), `fitted` over (pair, node, content).
+        n_mixed: how many of the heads are "mixed" (the paper: 4 of 20).
+        seed: of the resamples, which all heads share.
+
+    Returns:
+        Over node: `c_ab` and `c_sum` with `_low` and `_high` (95 % percentile bootstrap over
+        pairs), `direct_share` (DE/TE, not cut), `class`, `confidence` (|c_ab − c_sum|), `status`;
+        `class_share` over (node, class): the share of the resamples, each of which is classified
+        anew, "mixed" ones included.
+
+    Raises:
+        MechnumError: on a negative `n_mixed`, and on fewer than 2 pairs.
+    """
+    if n_mixed < 0:
+        raise MechnumError(f"{n_mixed} mixed heads are none: give 0 or more")
+    n_pairs, n_nodes = effects["total"].transpose("pair", "node").shape
+    if n_pairs < 2:
+        raise MechnumError("one pair has no resamples: give 2 or more to classify heads on")
+    means = _resampled_means(_stacked(effects), seed)
+    scores = _scores(means)
+    tail = (1 - CONFIDENCE) / 2
+    lowest = np.quantile(means, tail, axis=0)
+    status = _status(lowest[:, 0], lowest[:, 4])
+    known = status == MEASURED
+    labels = np.stack([_classes(*one, known, n_mixed) for one in zip(*scores, strict=True)])
+    found: dict[str, tuple[str, np.ndarray]] = {}
+    for name, values in zip(("c_ab", "c_sum"), scores, strict=True):
+        ends = np.nanquantile(values[1:][:, known], (tail, 1 - tail), axis=0)
+        for suffix, own in (("", values[0][known]), ("_low", ends[0]), ("_high", ends[1])):
+            filled = np.full(n_nodes, np.nan)
+            filled[known] = own
+            found[name + suffix] = ("node", filled)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        direct_share = np.where(known, means[0, :, 1] / means[0, :, 0], np.nan)
+    share = np.stack([(labels[1:] == at).mean(0) for at in range(len(CLASSES))], axis=1)
+    return xr.Dataset(
+        {
+            **found,
+            "direct_share": ("node", direct_share),
+            "confidence": ("node", np.abs(found["c_ab"][1] - found["c_sum"][1])),
+            "class": ("node", np.array(CLASSES)[labels[0]]),
+            "class_share": (("node", "class_name"), share),
+            "status": ("node", status),
+        },
+        {"node": effects["node"].values, "class_name": list(CLASSES)},
+        {"n_mixed": n_mixed, "resamples": RESAMPLES, "n_pairs": n_pairs},
+    )
+
+
+def classes_at(classes: xr.Dataset, n_mixed: int) -> list[str]:
+    """The class of each head with another number of mixed ones."""
+    known = classes["status"].values == MEASURED
+    labels = _classes(classes["c_ab"].values, classes["c_sum"].values, known, n_mixed)
+    return [CLASSES[at] for at in labels]
+
+
+def _stacked(effects: xr.Dataset) -> Float[np.ndarray, "pair node 5"]:
+    """TE, DE and TE of helix(a, b), helix(a+b) and helix(a, b, a+b)."""
+    fitted = effects["fitted"]
+    columns = [effects["total"], effects["direct"]]
+    columns += [fitted.sel(content=name, drop=True) for name in ("a,b", "a+b", "a,b,a+b")]
+    return np.stack([one.transpose("pair", "node").values for one in columns], axis=-1)
+
+
+def _resampled_means(
+    values: Float[np.ndarray, "pair node 5"], seed: int
+) -> Float[np.ndarray, "draw node 5"]:
+    """The means over pairs, first as they are and then of each resample."""
+    n = len(values)
+    (stream,) = np.random.SeedSequence(seed).spawn(1)
+    counts = np.random.default_rng(stream).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    weights = np.vstack([np.ones((1, n)), counts]) / n
+    return np.tensordot(weights, values, axes=1)
+
+
+def _scores(
+    means: Float[np.ndarray, "draw node 5"],
+) -> tuple[Float[np.ndarray, "draw node"], Float[np.ndarray, "draw node"]]:
+    """c_ab and c_sum; NaN where they would divide by what is not above 0."""
+    total, direct, ab, of_sum, full = np.moveaxis(means, -1, 0)
+    defined = (total > 0) & (full > 0)
+
+    def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+        found = np.full(part.shape, np.nan)
+        np.divide(part, whole, out=found, where=defined)
+        return found.clip(0, 1)
+
+    share = ratio(direct, total)
+    return (1 - share) * ratio(ab, full), share * ratio(of_sum, full)
+
+
+def _classes(
+    c_ab: Float[np.ndarray, " node"],
+    c_sum: Float[np.ndarray, " node"],
+    known: Bool[np.ndarray, " node"],
+    n_mixed: int,
+) -> np.ndarray:
+    """Places in `CLASSES`."""
+    labels = np.full(len(c_ab), CLASSES.index("unclear"))
+    gap = c_ab - c_sum
+    own = np.flatnonzero(known & np.isfinite(gap))
+    labels[own] = np.where(gap[own] > 0, CLASSES.index("a,b"), CLASSES.index("a+b"))
+    # Both 0: neither content does anything on its path.
+    labels[own[(c_ab[own] == 0) & (c_sum[own] == 0)]] = CLASSES.index("unclear")
+    least = own[np.argsort(np.abs(gap[own]), kind="stable")[:n_mixed]]
+    labels[least] = CLASSES.index("mixed")
+    return labels
+
+
+def _status(total: Float[np.ndarray, " node"], fitted: Float[np.ndarray, " node"]) -> np.ndarray:
+    status = np.full(len(total), MEASURED, dtype=object)
+    status[fitted <= 0] = "the effect of helix(a, b, a+b) in its place is not above 0"
+    status[total <= 0] = "its total effect is not above 0"
+    return status.astype(str)

@@ -1,0 +1,171 @@
+"""What a node's output could be made of: fits of helices to it, for pairs that they never saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Float64
+from sklearn.base import clone
+
+from mechnum.errors import MechnumError
+from mechnum.helix.crossfit import Part, parts_by_value
+from mechnum.helix.estimators import Helix, explained_variance, principal_components
+from mechnum.models.decoder import StateName
+from mechnum.models.model import Model
+from mechnum.patching.nodes import Node
+from mechnum.progress import track
+from mechnum.tasks.pairs import Pairs
+from mechnum.tasks.prompts import Prompts
+from mechnum.tasks.states import activations_of, numbers_of
+
+# What is fitted, and the prompts' variables that it is a function of. The answer is a+b, or a+b
+# modulo p, which is the same to a circle.
+CONTENTS: Mapping[str, tuple[str, ...]] = {
+    "a,b": ("a", "b"),
+    "a+b": ("answer",),
+    "a,b,a+b": ("a", "b", "answer"),
+    "permuted": ("a", "b", "answer"),
+}
+VARIABLES = ("a", "b", "answer")
+_STATES: Mapping[str, StateName] = {"head": "z", "mlp": "mlp_out"}
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Prompts to fit to, and how.
+
+    Attributes:
+        prompts: what is fitted, see `mechnum.tasks.states.sample_prompts`.
+        helix: the fit of each content, unfitted: periods, linear column and components.
+        folds: no pair is scored by a fit that has seen its a, its b or its answer: the values of
+            each are dealt into this many folds (`mechnum.helix.crossfit.parts_by_value`).
+        seed: of the folds, and of the numbers that "permuted" shuffles.
+    """
+
+    prompts: Sequence[Prompts]
+    helix: Helix
+    folds: int = 5
+    seed: int = 0
+
+    def values(
+        self, model: Model, pairs: Pairs, nodes: Sequence[Node], contents: Sequence[str]
+    ) -> xr.Dataset:
+        """What each fit says of the clean run's value of each node, at the last position.
+
+        Every content is fitted to the same prompts, so that none has the advantage of more of them;
+        only then do their effects compare.
+
+        Args:
+            nodes: all heads (z), or all MLPs (their output).
+            contents: names in `CONTENTS`. "permuted" is the fit of (a, b, a+b) to prompts whose
+                numbers were shuffled.
+
+        Returns:
+            `values` over (content, node, pair, dim), `true` over (node, pair, dim), and `r2` over
+            (content, node), over pairs and out of sample; NaN where the node's value does not vary.
+
+        Raises:
+            MechnumError: on other nodes and contents, and where the prompts have too few numbers.
+        """
+        unknown = [name for name in contents if name not in CONTENTS]
+        if unknown:
+            raise MechnumError(
+                f"unknown content {unknown[0]!r}: use some of {', '.join(map(repr, CONTENTS))}"
+            )
+        numbers, asked = numbers_of(self.prompts, VARIABLES), numbers_of_pairs(pairs, VARIABLES)
+        states = node_states(model, self.prompts, nodes)
+        true = node_states(model, [group.clean for group in pairs.groups], nodes)
+        true = true[:, pair_order(pairs)]
+        parts = parts_by_value(numbers, asked, self.folds, self.seed)
+        fitted = np.empty((len(contents), *true.shape))
+        for row, content in enumerate(track(list(contents), "fitting helices to outputs")):
+            columns = [VARIABLES.index(name) for name in CONTENTS[content]]
+            own = numbers if content != "permuted" else self._shuffled(numbers)
+            fitted[row] = stacked_predictions(
+                self.helix, (own[:, columns], states), asked[:, columns], parts
+            )
+        return xr.Dataset(
+            {
+                "values": (("content", "node", "pair", "dim"), fitted),
+                "true": (("node", "pair", "dim"), true),
+                "r2": (("content", "node"), [[_r2(*one) for one in zip(true, own, strict=True)]
+                                             for own in fitted]),
+            },
+            {"content": list(contents), "node": [str(node) for node in nodes]},
+        )  # fmt: skip
+
+    def _shuffled(self, numbers: Float64[np.ndarray, "row v"]) -> Float64[np.ndarray, "row v"]:
+        # A stream of its own, apart from the one that deals the folds.
+        stream = np.random.SeedSequence(self.seed).spawn(1)[0]
+        return np.random.default_rng(stream).permutation(numbers)
+
+
+def stacked_predictions(
+    helix: Helix,
+    fitted_on: tuple[Float64[np.ndarray, "row v"], Float64[np.ndarray, "node row d"]],
+    asked: Float64[np.ndarray, "asked v"],
+    parts: Sequence[Part],
+) -> Float64[np.ndarray, "node asked d"]:
+    """`mechnum.helix.crossfit.predictions` of each node, with one basis for all of them.
+
+    A prediction by least squares is a weighted sum of the states that were fitted, and its weights
+    depend on the numbers alone. So they are found once for all nodes, which thousands of fits of
+    one node each are too slow for.
+    """
+    numbers, states = fitted_on
+    found = np.full((len(states), len(asked), states.shape[2]), np.nan)
+    for part in parts:
+        basis = clone(helix).make_basis().fit(numbers[part.train])
+        weights = basis.transform(asked[part.asked]) @ np.linalg.pinv(
+            basis.transform(numbers[part.train])
+        )
+        for node, own in enumerate(states[:, part.train]):
+            found[node, part.asked] = weights @ _reduced(own, helix.components)
+    return found
+
+
+def _reduced(states: Float64[np.ndarray, "row d"], components: int) -> np.ndarray:
+    """The states within their principal components; themselves where these are all."""
+    if components >= min(len(states) - 1, states.shape[1]):
+        return states
+    pca = principal_components(states, components)
+    return pca.inverse_transform(pca.transform(states))
+
+
+def node_states(
+    model: Model, prompts: Sequence[Prompts], nodes: Sequence[Node]
+) -> Float64[np.ndarray, "node prompt d"]:
+    """What heads (z) or MLPs (their output) compute at the last position, group after group.
+
+    Raises:
+        MechnumError: on no nodes, and on nodes of other or of several kinds.
+    """
+    kinds = {node.kind for node in nodes}
+    if len(kinds) != 1 or not kinds <= set(_STATES):
+        raise MechnumError("helices are fitted to heads or to MLPs: give nodes of one of the two")
+    states = activations_of(model, prompts, _STATES[kinds.pop()], "end")
+    rows = [
+        states[node.layer or 0] if node.index is None else states[node.layer or 0][:, node.index]
+        for node in nodes
+    ]
+    return np.stack(rows).astype(np.float64)
+
+
+def numbers_of_pairs(
+    pairs: Pairs, variables: Sequence[str]
+) -> Float64[np.ndarray, "pair variable"]:
+    """The clean prompts' numbers in the order of the pairs' `index`."""
+    clean = [group.clean for group in pairs.groups]
+    return numbers_of(clean, variables)[pair_order(pairs)]
+
+
+def pair_order(pairs: Pairs) -> np.ndarray:
+    """Rows of the groups, one after the other, in the order of the pairs' `index`."""
+    return np.argsort(np.concatenate([group.index.numpy() for group in pairs.groups]))
+
+
+def _r2(true: Float[np.ndarray, "pair d"], fitted: Float[np.ndarray, "pair d"]) -> float:
+    return explained_variance(true, fitted) if bool((true != true[0]).any()) else np.nan
