@@ -10,6 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from mechnum.errors import MechnumError
+from mechnum.helix.clock.contents import PERMUTED
 from mechnum.intervals import CONFIDENCE, RESAMPLES
 
 CLASSES = ("a,b", "a+b", "mixed", "unclear")
@@ -19,14 +20,21 @@ MEASURED = "measured"
 def head_classes(effects: xr.Dataset, n_mixed: int = 4, seed: int = 0) -> xr.Dataset:
     """The class of each head, and how often resampled pairs give it each class.
 
-    With TE and DE the mean total and direct effect, and TE_x that of helix(x) in the head's place,
+    With TE and DE the mean total and direct effect, and E_x the total effect of helix(x) in the
+    head's place, less that of the head's mean output there,
 
-    - c_ab = (1 − DE/TE) · TE_{a,b}/TE_{a,b,a+b}: what helix(a, b) does on indirect paths,
-    - c_sum = DE/TE · TE_{a+b}/TE_{a,b,a+b}: what helix(a+b) does on the direct path,
+    - c_ab = (1 − DE/TE) · E_{a,b}/E_{a,b,a+b}: what helix(a, b) does on indirect paths,
+    - c_sum = DE/TE · E_{a+b}/E_{a,b,a+b}: what helix(a+b) does on the direct path,
 
     each ratio cut to 0 … 1. The larger one is the class; the `n_mixed` heads in which they differ
-    least are "mixed". A head whose TE or TE_{a,b,a+b} is not above 0 (its 95 % interval reaches 0)
-    has no such ratios: it is "unclear", its numbers are NaN, and `status` says why.
+    least are "mixed". A head is "unclear" where its TE is not above 0, or helix(a, b, a+b) in its
+    place does no more than its mean output or than the fit to shuffled numbers (the 95 % interval
+    of TE or of one of these differences reaches 0): it has no such ratios, its numbers are NaN, and
+    `status` says why.
+
+    The paper does not subtract the mean's effect. To its metric, the raw logit of the clean answer,
+    the mean does next to nothing; but it takes the corrupt numbers out, and so much of a difference
+    of two logits is already its work, whatever the content, that all contents would look alike.
 
     Args:
         effects: `total` and `direct` over (pair, node), `fitted` over (pair, node, content).
@@ -51,7 +59,7 @@ def head_classes(effects: xr.Dataset, n_mixed: int = 4, seed: int = 0) -> xr.Dat
     scores = _scores(means)
     tail = (1 - CONFIDENCE) / 2
     lowest = np.quantile(means, tail, axis=0)
-    status = _status(lowest[:, 0], lowest[:, 4])
+    status = _status(lowest[:, 0], lowest[:, 4], lowest[:, 5])
     known = status == MEASURED
     labels = np.stack([_classes(*one, known, n_mixed) for one in zip(*scores, strict=True)])
     found: dict[str, tuple[str, np.ndarray]] = {}
@@ -85,17 +93,20 @@ def classes_at(classes: xr.Dataset, n_mixed: int) -> list[str]:
     return [CLASSES[at] for at in labels]
 
 
-def _stacked(effects: xr.Dataset) -> Float[np.ndarray, "pair node 5"]:
-    """TE, DE and TE of helix(a, b), helix(a+b) and helix(a, b, a+b)."""
+def _stacked(effects: xr.Dataset) -> Float[np.ndarray, "pair node 6"]:
+    """TE, DE, E of helix(a, b), helix(a+b) and helix(a, b, a+b), and that less the permuted."""
     fitted = effects["fitted"]
     columns = [effects["total"], effects["direct"]]
-    columns += [fitted.sel(content=name, drop=True) for name in ("a,b", "a+b", "a,b,a+b")]
+    added = fitted - fitted.sel(content="mean", drop=True)
+    full = fitted.sel(content="a,b,a+b", drop=True)
+    columns += [added.sel(content=name, drop=True) for name in ("a,b", "a+b", "a,b,a+b")]
+    columns.append(full - fitted.sel(content=PERMUTED, drop=True))
     return np.stack([one.transpose("pair", "node").values for one in columns], axis=-1)
 
 
 def _resampled_means(
-    values: Float[np.ndarray, "pair node 5"], seed: int
-) -> Float[np.ndarray, "draw node 5"]:
+    values: Float[np.ndarray, "pair node 6"], seed: int
+) -> Float[np.ndarray, "draw node 6"]:
     """The means over pairs, first as they are and then of each resample."""
     n = len(values)
     (stream,) = np.random.SeedSequence(seed).spawn(1)
@@ -105,10 +116,10 @@ def _resampled_means(
 
 
 def _scores(
-    means: Float[np.ndarray, "draw node 5"],
+    means: Float[np.ndarray, "draw node 6"],
 ) -> tuple[Float[np.ndarray, "draw node"], Float[np.ndarray, "draw node"]]:
     """c_ab and c_sum; NaN where they would divide by what is not above 0."""
-    total, direct, ab, of_sum, full = np.moveaxis(means, -1, 0)
+    total, direct, ab, of_sum, full, _ = np.moveaxis(means, -1, 0)
     defined = (total > 0) & (full > 0)
 
     def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -138,8 +149,15 @@ def _classes(
     return labels
 
 
-def _status(total: Float[np.ndarray, " node"], fitted: Float[np.ndarray, " node"]) -> np.ndarray:
+def _status(
+    total: Float[np.ndarray, " node"],
+    over_mean: Float[np.ndarray, " node"],
+    over_permuted: Float[np.ndarray, " node"],
+) -> np.ndarray:
+    """From the lower ends of the intervals; the first reason last, since it overrules."""
     status = np.full(len(total), MEASURED, dtype=object)
-    status[fitted <= 0] = "the effect of helix(a, b, a+b) in its place is not above 0"
+    fit = "helix(a, b, a+b) in its place does no more than"
+    status[over_permuted <= 0] = f"{fit} a fit to shuffled numbers"
+    status[over_mean <= 0] = f"{fit} its mean output"
     status[total <= 0] = "its total effect is not above 0"
     return status.astype(str)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Float64
-from sklearn.base import clone
 
 from mechnum.errors import MechnumError
 from mechnum.helix.crossfit import Part, parts_by_value
@@ -27,8 +26,10 @@ CONTENTS: Mapping[str, tuple[str, ...]] = {
     "a,b": ("a", "b"),
     "a+b": ("answer",),
     "a,b,a+b": ("a", "b", "answer"),
-    "permuted": ("a", "b", "answer"),
+    "mean": (),
 }
+# The fit of all variables that are there, to prompts whose numbers were shuffled.
+PERMUTED = "permuted"
 VARIABLES = ("a", "b", "answer")
 _STATES: Mapping[str, StateName] = {"head": "z", "mlp": "mlp_out"}
 
@@ -59,13 +60,14 @@ class Fits:
         only then do their effects compare.
 
         Args:
-            nodes: all heads (z), or all MLPs (their output).
-            contents: names in `CONTENTS`. "permuted" is the fit of (a, b, a+b) to prompts whose
-                numbers were shuffled.
+            nodes: heads (z), or MLPs (their output).
+            contents: names in `CONTENTS`: helix(a, b), helix(a+b), both in one, or the mean alone.
 
         Returns:
-            `values` over (content, node, pair, dim), `true` over (node, pair, dim), and `r2` over
-            (content, node), over pairs and out of sample; NaN where the node's value does not vary.
+            `values` over (content, node, pair, dim) for these contents and "permuted", the fit of
+            all their variables to prompts whose numbers were shuffled; `true` over (node, pair,
+            dim); `r2` over (content, node), over pairs and out of sample, NaN where the node's
+            value does not vary.
 
         Raises:
             MechnumError: on other nodes and contents, and where the prompts have too few numbers.
@@ -75,27 +77,27 @@ class Fits:
             raise MechnumError(
                 f"unknown content {unknown[0]!r}: use some of {', '.join(map(repr, CONTENTS))}"
             )
-        numbers, asked = numbers_of(self.prompts, VARIABLES), numbers_of_pairs(pairs, VARIABLES)
+        used = [name for name in VARIABLES if any(name in CONTENTS[one] for one in contents)]
+        numbers, asked = numbers_of(self.prompts, used), numbers_of_pairs(pairs, used)
         states = node_states(model, self.prompts, nodes)
         true = node_states(model, [group.clean for group in pairs.groups], nodes)
         true = true[:, pair_order(pairs)]
+        fits = []
+        for content in contents:
+            columns = [used.index(name) for name in CONTENTS[content]]
+            fits.append((numbers[:, columns], asked[:, columns]))
+        fits.append((self._shuffled(numbers), asked))
         parts = parts_by_value(numbers, asked, self.folds, self.seed)
-        fitted = np.empty((len(contents), *true.shape))
-        for row, content in enumerate(track(list(contents), "fitting helices to outputs")):
-            columns = [VARIABLES.index(name) for name in CONTENTS[content]]
-            own = numbers if content != "permuted" else self._shuffled(numbers)
-            fitted[row] = stacked_predictions(
-                self.helix, (own[:, columns], states), asked[:, columns], parts
-            )
+        fitted = stacked_predictions(self.helix, states, fits, parts)
+        r2 = [[_r2(*one) for one in zip(true, own, strict=True)] for own in fitted]
         return xr.Dataset(
             {
                 "values": (("content", "node", "pair", "dim"), fitted),
                 "true": (("node", "pair", "dim"), true),
-                "r2": (("content", "node"), [[_r2(*one) for one in zip(true, own, strict=True)]
-                                             for own in fitted]),
+                "r2": (("content", "node"), r2),
             },
-            {"content": list(contents), "node": [str(node) for node in nodes]},
-        )  # fmt: skip
+            {"content": [*contents, PERMUTED], "node": [str(node) for node in nodes]},
+        )
 
     def _shuffled(self, numbers: Float64[np.ndarray, "row v"]) -> Float64[np.ndarray, "row v"]:
         # A stream of its own, apart from the one that deals the folds.
@@ -105,26 +107,39 @@ class Fits:
 
 def stacked_predictions(
     helix: Helix,
-    fitted_on: tuple[Float64[np.ndarray, "row v"], Float64[np.ndarray, "node row d"]],
-    asked: Float64[np.ndarray, "asked v"],
+    states: Float64[np.ndarray, "node row d"],
+    fits: Sequence[tuple[np.ndarray, np.ndarray]],
     parts: Sequence[Part],
-) -> Float64[np.ndarray, "node asked d"]:
-    """`mechnum.helix.crossfit.predictions` of each node, with one basis for all of them.
+) -> Float64[np.ndarray, "fit node asked d"]:
+    """`mechnum.helix.crossfit.predictions` of several fits to each of several nodes.
 
     A prediction by least squares is a weighted sum of the states that were fitted, and its weights
-    depend on the numbers alone. So they are found once for all nodes, which thousands of fits of
-    one node each are too slow for.
+    depend on the numbers alone. So they are found once for all nodes, and the components of a
+    node's states once for all fits; thousands of fits, each for itself, are too slow.
+
+    Args:
+        fits: numbers [row, variable] to fit, and those [asked, variable] to predict; without a
+            variable the prediction is the mean.
     """
-    numbers, states = fitted_on
-    found = np.full((len(states), len(asked), states.shape[2]), np.nan)
-    for part in parts:
-        basis = clone(helix).make_basis().fit(numbers[part.train])
-        weights = basis.transform(asked[part.asked]) @ np.linalg.pinv(
-            basis.transform(numbers[part.train])
-        )
+    n_asked = len(fits[0][1])
+    found = np.full((len(fits), len(states), n_asked, states.shape[2]), np.nan)
+    for part in track(list(parts), "fitting helices to outputs"):
+        weights = [_weights(helix, own[part.train], to[part.asked]) for own, to in fits]
         for node, own in enumerate(states[:, part.train]):
-            found[node, part.asked] = weights @ _reduced(own, helix.components)
+            kept = _reduced(own, helix.components)
+            for row, weight in enumerate(weights):
+                found[row, node, part.asked] = weight @ kept
     return found
+
+
+def _weights(
+    helix: Helix, numbers: Float64[np.ndarray, "train v"], asked: Float64[np.ndarray, "asked v"]
+) -> Float64[np.ndarray, "asked train"]:
+    """How much of each fitted state is in each prediction."""
+    if not numbers.shape[1]:
+        return np.full((len(asked), len(numbers)), 1 / len(numbers))
+    basis = helix.make_basis().fit(numbers)
+    return basis.transform(asked) @ np.linalg.pinv(basis.transform(numbers))
 
 
 def _reduced(states: Float64[np.ndarray, "row d"], components: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from mechnum.helix.clock.contents import Fits
+from mechnum.helix.clock.contents import PERMUTED, Fits
 from mechnum.helix.clock.heads import fitted_effects, with_fits
 from mechnum.models.model import Model
 from mechnum.patching.circuit.faithfulness import ratio
@@ -36,9 +36,9 @@ def mlp_stages(
 
     Returns:
         `total`, `direct` over (pair, node), `fitted` over (pair, node, content) with the contents
-        "a+b" and "permuted", `r2` over (node, content); over node, `direct_share` (DE/TE),
-        `helix_share` (TE of helix(a+b) / TE) and `permuted_share`, each with `_low` and `_high`
-        (95 % bootstrap over pairs), `stage` and `status`. Ratios of a vanishing TE are NaN, and
+        "a+b", "mean" and "permuted", `r2` over (node, content); over node, `direct_share` (DE/TE),
+        `helix_share` (TE of helix(a+b) / TE), and its nulls `mean_share` and `permuted_share`, each
+        with `_low` and `_high` (95 % bootstrap over pairs), `stage` and `status`. Ratios of a vanishing TE are NaN, and
         `status` says so.
 
     Raises:
@@ -46,12 +46,13 @@ def mlp_stages(
     """
     nodes = all_nodes("mlp", model.spec)
     measured = effects(model, pairs, nodes, metric=metric)
-    values = fits.values(model, pairs, nodes, ["a+b", "permuted"])
+    values = fits.values(model, pairs, nodes, ["a+b", "mean"])
     found = with_fits(measured, fitted_effects(model, pairs, values, metric), values)
     parts = {
         "direct_share": found["direct"],
         "helix_share": found["fitted"].sel(content="a+b"),
-        "permuted_share": found["fitted"].sel(content="permuted"),
+        "mean_share": found["fitted"].sel(content="mean"),
+        "permuted_share": found["fitted"].sel(content=PERMUTED),
     }
     clean, corrupt = found["clean_metric"].values, found["corrupt_metric"].values
     table = np.full((3, len(parts), len(nodes)), np.nan)

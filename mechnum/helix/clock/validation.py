@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from mechnum.helix.clock.classes import MEASURED, classes_at
+from mechnum.helix.clock.contents import PERMUTED
 from mechnum.models.model import Model
 from mechnum.patching.circuit.faithfulness import ratio
 from mechnum.patching.given import Given, Route, joint_given_effects
@@ -51,8 +52,9 @@ def joint_validation(
         `effect` over (pair, set), and over set `share` of `whole` and `share_of_true`, each with
         `_low` and `_high` (95 % bootstrap over pairs), and `n_mixed`. The sets: "m=0", "m=1", …;
         "true", the heads' clean values to all readers, the most that can be reached; "swapped",
-        m=0 with the two classes' content and readers exchanged; and "permuted", the fit to shuffled
-        numbers, to all readers. NaN and a `status` where there is no effect to share out.
+        m=0 with the two classes' content and readers exchanged; "permuted", the fit to shuffled
+        numbers, and "mean", the heads' mean output, to all readers. NaN where there is no effect to
+        share out, as `share_status` and `share_of_true_status` then say.
 
     Raises:
         MechnumError: as `mechnum.patching.given.joint_given_effects`.
@@ -70,9 +72,9 @@ def joint_validation(
     sets = {f"m={m}": as_classes(classes_at(classes, m)) for m in range(n_known + 1)}
     sets["true"] = {node: Given(values["true"].sel(node=node).values) for node in nodes}
     sets["swapped"] = as_classes([_SWAPPED.get(name, name) for name in classes_at(classes, 0)])
-    sets["permuted"] = {
-        node: Given(values["values"].sel(content="permuted", node=node).values) for node in nodes
-    }
+    for control in (PERMUTED, "mean"):
+        own = values["values"].sel(content=control)
+        sets[control] = {node: Given(own.sel(node=node).values) for node in nodes}
     found = joint_given_effects(model, pairs, sets, metric=metric)
     effect = found["effect"].values
     clean, corrupt = found["clean_metric"].values, found["corrupt_metric"].values
