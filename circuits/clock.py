@@ -22,6 +22,7 @@ from mechnum.patching import Circuit, cumulative, effects, faithfulness, path_ef
 from mechnum.patching.circuit.exact import with_exact_effects
 from mechnum.patching.circuit.results import circuit_results
 from mechnum.patching.metrics import MetricName
+from mechnum.patching.node_names import parse_node
 from mechnum.patching.nodes import Node, NodeKind, all_nodes
 from mechnum.patching.results import results
 from mechnum.tasks import Pairs, Task, parse, sample_prompts
@@ -102,7 +103,7 @@ def trace_clock(
         )
         for kind, scores in ranked.items()
     }
-    nodes = [_node(name) for name in heads]
+    nodes = [parse_node(name) for name in heads]
     measured, values = head_effects(model, tested_on, nodes, fits, metric)
     mixed = round(MIXED * len(nodes)) if n_mixed is None else n_mixed
     classes = head_classes(measured, mixed, seed)
@@ -117,7 +118,7 @@ def trace_clock(
     }
     if model.spec.d_mlp:
         parts["/clock/mlps"] = mlp_stages(model, tested_on, fits, metric, seed)
-        nodes += [_node(name) for name in ranked["mlp"]["node"].values[:n_mlps]]
+        nodes += [parse_node(name) for name in ranked["mlp"]["node"].values[:n_mlps]]
     parts["/clock/published"] = clock_figures(parts)
     circuit, edges = _circuit(model, chosen_on, tested_on, nodes, n_edges, metric, seed)
     tree = results(
@@ -129,7 +130,9 @@ def trace_clock(
         linear=str(helix.linear),
         folds=folds,
         n_fit=sum(map(len, prompts)),
-        n_pairs_chosen_on=len(chosen_on),
+        n_mixed=mixed,
+        n_pairs_found_on=len(chosen_on),
+        n_edges=len(circuit),
         accuracy=accuracy.share,
         n_prompts=len(accuracy),
         answered="correctly" if correct_only else "all",
@@ -141,11 +144,17 @@ def trace_clock(
     return xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=tree.attrs),
-            **{path: one.drop_attrs(deep=False) for path, one in parts.items()},
+            **{path: _with(one, "k_for") for path, one in parts.items()},
             "/faithfulness": kept.drop_attrs(deep=False),
             "/prompts": tree["prompts"].to_dataset(),
         }
     )
+
+
+def _with(measured: xr.Dataset, *attributes: str) -> xr.Dataset:
+    """With these attributes alone: the others are the root's, and some are no netCDF."""
+    kept = {name: measured.attrs[name] for name in attributes if name in measured.attrs}
+    return measured.drop_attrs(deep=False).assign_attrs(kept)
 
 
 def _kinds(model: Model) -> list[NodeKind]:
@@ -157,12 +166,6 @@ def _ranked(model: Model, pairs: Pairs, kind: NodeKind, metric: MetricName) -> x
     nodes = all_nodes(kind, model.spec)
     total = effects(model, pairs, nodes, metric=metric, estimands=("total",))["total"].mean("pair")
     return total[np.argsort(-total.values, kind="stable")]
-
-
-def _node(name: str) -> Node:
-    from mechnum.patching.node_names import parse_node
-
-    return parse_node(name)
 
 
 def _sums(model: Model, pairs: Pairs, metric: MetricName) -> xr.Dataset:

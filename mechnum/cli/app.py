@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mechnum.cli.circuit import circuit
+from mechnum.cli.clock import clock
 from mechnum.cli.fetch import fetch
 from mechnum.cli.models import models
 from mechnum.cli.numbers import numbers
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (trace, patch, paths, circuit, verify, numbers, models, fetch, train):
+for command in (trace, patch, paths, circuit, clock, verify, numbers, models, fetch, train):
     app.command(command.__name__)(command)
 
 

@@ -7,15 +7,22 @@ from pathlib import Path
 import xarray as xr
 
 from mechnum.report import trace
+from mechnum.report.clock import clock_page
 from mechnum.report.exports import write_netcdf
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 
-_PAGES = {"nodes": nodes_page, "edges": edges_page, "circuit": circuit_page}
+# The first that is there decides: a clock has a circuit too.
+_PAGES = {
+    "clock": clock_page,
+    "nodes": nodes_page,
+    "edges": edges_page,
+    "circuit": circuit_page,
+}
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: effects of nodes, path effects, a circuit, or a trace."""
+    """The page that suits the results: a clock, nodes, path effects, a circuit or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

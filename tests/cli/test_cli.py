@@ -14,7 +14,18 @@ from mechnum.errors import MechnumError
 
 from .running import runner
 
-COMMANDS = ("trace", "patch", "paths", "circuit", "verify", "numbers", "models", "fetch", "train")
+COMMANDS = (
+    "trace",
+    "patch",
+    "paths",
+    "circuit",
+    "clock",
+    "verify",
+    "numbers",
+    "models",
+    "fetch",
+    "train",
+)
 HEAVY = ("torch", "transformer_lens", "transformers", "numpy", "xarray", "plotly", "rich")
 
 

@@ -38,8 +38,8 @@ def mlp_stages(
         `total`, `direct` over (pair, node), `fitted` over (pair, node, content) with the contents
         "a+b", "mean" and "permuted", `r2` over (node, content); over node, `direct_share` (DE/TE),
         `helix_share` (TE of helix(a+b) / TE), and its nulls `mean_share` and `permuted_share`, each
-        with `_low` and `_high` (95 % bootstrap over pairs), `stage` and `status`. Ratios of a vanishing TE are NaN, and
-        `status` says so.
+        with `_low` and `_high` (95 % bootstrap over pairs), `stage` and `status`. Ratios of a
+        vanishing TE are NaN, and `status` says so.
 
     Raises:
         MechnumError: on a model without MLPs, and where there are too few numbers for the fits.

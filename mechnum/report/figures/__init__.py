@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from mechnum.report.figures.circuit import MOST_EDGES, circuit_picture, strongest
+from mechnum.report.figures.clock import (
+    class_bars,
+    clock_picture,
+    cumulative_lines,
+    stage_lines,
+)
 from mechnum.report.figures.effects import heads_map, layer_bars
 from mechnum.report.figures.errors import answer_map, error_histogram
 from mechnum.report.figures.faithfulness import faithfulness_lines
@@ -22,6 +28,9 @@ __all__ = [
     "SHOWN",
     "answer_map",
     "circuit_picture",
+    "class_bars",
+    "clock_picture",
+    "cumulative_lines",
     "error_histogram",
     "faithfulness_lines",
     "heads_map",
@@ -33,5 +42,6 @@ __all__ = [
     "planes_frame",
     "r2_by_layer",
     "scores_by_layer",
+    "stage_lines",
     "strongest",
 ]
