@@ -35,8 +35,8 @@ N_HEADS, N_MLPS, MIXED = 20, 11, 0.2
 def trace_clock(
     model: Model,
     task: Task | None = None,
-    n_pairs: int = 100,
-    periods: Sequence[float] | None = None,
+    n_pairs: int = 200,
+    periods: Sequence[float | int] | None = None,
     n_heads: int = N_HEADS,
     n_mlps: int = N_MLPS,
     n_edges: int = 60,
@@ -56,7 +56,8 @@ def trace_clock(
 
     Args:
         task: by default the one that the model was trained on, else addition of 0 to 99.
-        n_pairs: pairs at most; fewer where the model answers too few prompts correctly.
+        n_pairs: pairs at most, half of which are measured; fewer where the model answers too few
+            prompts correctly.
         periods: of the helices; by default those of `mechnum.trace`. Modular nets have their own,
             and no linear column.
         n_heads, n_mlps: heads to classify, and heads and MLPs that the circuit is drawn among; all

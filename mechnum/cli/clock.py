@@ -48,7 +48,7 @@ def clock(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
-    pairs: NPairs = 100,
+    pairs: NPairs = 200,
     wrong_too: WrongToo = False,
     seed: Seed = 0,
     out: Out = Path("report"),

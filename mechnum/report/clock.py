@@ -51,6 +51,7 @@ def clock_points(results: xr.DataTree) -> list[tuple[str, str]]:
     heads, mlps = heads_frame(results), mlps_frame(results)
     sure = int((heads["sure"] >= words.CONFIDENT).sum())
     rows = {what: of_all for what, of_all, _ in validation_rows(results)}
+    none_mixed = next(iter(rows))
     shares = [f"{text} ({what})" for what, text in rows.items() if not what.startswith("by class")]
     points = [
         (
@@ -58,7 +59,7 @@ def clock_points(results: xr.DataTree) -> list[tuple[str, str]]:
             f"{class_words(heads)} {sure} of {len(heads)} in at least "
             f"{words.percent(words.CONFIDENT)} of the resamples.",
         ),
-        ("By class, none mixed", f"{rows['by class, 0 mixed']} of all heads' effect."),
+        ("Patched together", f"{rows[none_mixed]} of all heads' effect ({none_mixed})."),
         ("Beside it", f"{words.listed(shares)}."),
     ]
     kinds = ["heads"] if mlps is None else ["heads", "mlps"]

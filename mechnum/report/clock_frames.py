@@ -26,7 +26,7 @@ def heads_frame(results: xr.DataTree) -> pd.DataFrame:
 
     Columns: `node`, `class`, `sure` (the share of resamples that give this class), one column for
     the share of each class, `c_ab` and `c_sum` with their ends, `direct_share`, means over pairs of
-    `total`, `direct` and the total effect of each content, and `status`.
+    `total`, `direct` and what each content does, the published c_ab and c_sum, and `status`.
     """
     heads = results["clock/heads"].to_dataset()
     frame = pd.DataFrame({"node": heads["node"].values, "class": heads["class"].values})
@@ -43,9 +43,11 @@ def heads_frame(results: xr.DataTree) -> pd.DataFrame:
     frame["direct_share"] = heads["direct_share"].values
     for name in ("total", "direct"):
         frame[name] = heads[name].mean("pair").values
-    for content in heads["content"].values:
-        own = heads["fitted"].sel(content=content)
-        frame[f"total of {content}"] = own.mean("pair").values
+    for name in ("fitted", "kept"):
+        for content in heads["content"].values:
+            frame[f"{name} {content}"] = heads[name].sel(content=content).mean("pair").values
+    for name in ("published_c_ab", "published_c_sum"):
+        frame[name] = heads[name].values
     frame["status"] = heads["status"].values
     return frame
 

@@ -122,12 +122,14 @@ def _node(
     if name in sure:
         said = f"{what} {words.percent(sure[name])}"
     colour = _COLOURS.get(what, theme.NODE)
+    symbol = {"head": "circle", "kv": "diamond"}.get(kind, "square")
+    size = 44 if name in ("embed", "logits") else 32
     figure.add_scatter(
         x=[x],
         y=[y],
         mode="markers+text",
-        marker={"symbol": {"head": "circle", "kv": "diamond"}.get(kind, "square"), "size": 32,
-                "color": colour, "line": {"width": 1, "color": theme.EDGE}},
+        marker={"symbol": symbol, "size": size, "color": colour,
+                "line": {"width": 1, "color": theme.EDGE}},
         text=[name.removeprefix("head ").replace("mlp ", "MLP ")],
         textfont={"size": 10, "color": theme.ON_NODE},
         hovertext=[node_words(name, edges, unit) + (f"<br>class: {said}" if said else "")],
@@ -195,8 +197,8 @@ def class_bars(heads: pd.DataFrame) -> go.Figure:
     )
     figure.update_xaxes(title="part of the effect", rangemode="tozero", row=1, col=1)
     figure.update_xaxes(title="share of resamples", range=[0, 1], tickformat="~%", row=1, col=2)
-    figure.update_layout(barmode="group", bargap=0.25, legend=LEGEND_ABOVE | {"y": 1.03},
-                         margin={"t": 84})  # fmt: skip
+    legend = LEGEND_ABOVE | {"y": 1, "yref": "container", "yanchor": "top"}
+    figure.update_layout(barmode="group", bargap=0.25, margin={"t": 84}, legend=legend)
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,12 +79,12 @@ def heads_section(results: xr.DataTree) -> Section:
             text="The larger of c_ab and c_sum is a head's class; those in which they differ least "
             "are mixed. Heads are ordered by their total effect on the pairs that chose them.",
             estimand="c_ab = (1 − DE/TE) · E(a, b) / E(a, b, a+b), c_sum = DE/TE · E(a+b) / "
-            "E(a, b, a+b), each ratio cut to 0 … 1; E is the total effect of a helix in the head's "
-            f"place less that of the head's mean output there. Effects on {words.metric(attrs)}, "
-            f"helices {_fit(attrs)}",
+            "E(a, b, a+b), each ratio cut to 0 … 1; E is what a helix in the head's place keeps of "
+            "the metric of the clean run, less what the head's mean output keeps. Metric: "
+            f"{words.metric(attrs)}; helices {_fit(attrs)}",
             n=f"{attrs['n_pairs']} pairs",
             interval=f"{INTERVAL_WORDS}; classes: each resample is classified anew",
-            null="a head is unclear where helix(a, b, a+b) does no more than the head's mean "
+            null="a head is unclear where helix(a, b, a+b) keeps no more than the head's mean "
             "output, or than a fit to shuffled numbers",
         ),
         alt=f"Bars of c_ab and c_sum, and of class shares. {class_words(frame)}",
@@ -221,16 +222,23 @@ def validation_rows(results: xr.DataTree) -> list[tuple[str, str, str]]:
     """What was patched, and its share of all heads' effect and of the true outputs', in words."""
     rows = []
     found = results["clock/validation"]
+    n_unclear = int((results["clock/heads/class"] == "unclear").sum())
+    unclear = f", {n_unclear} unclear" if n_unclear else ""
     for row in validation_frame(results).to_dict("records"):
         name = str(row["set"])
-        what = _CONTROLS.get(name) or f"by class, {name[2:]} mixed"
+        what = _CONTROLS.get(name) or f"by class, {name[2:]} mixed{unclear}"
         cells = []
         for share in ("share", "share_of_true"):
             ends = (row[share], row[f"{share}_low"], row[f"{share}_high"])
             status = str(found[f"{share}_status"].values)
-            cells.append(words.interval(*ends, sign=False) if status == "measured" else status)
+            cells.append(_share(*ends) if status == "measured" else status)
         rows.append((what, *cells))
     return rows
+
+
+def _share(mean: float, low: float, high: float) -> str:
+    ends = [words.fixed(value, 3) for value in (mean, low, high)]
+    return ends[0] if math.isnan(low) else f"{ends[0]} [{ends[1]}, {ends[2]}]"
 
 
 def _validation_table(results: xr.DataTree) -> pd.DataFrame:
