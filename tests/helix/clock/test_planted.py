@@ -55,16 +55,16 @@ def test_classes_are_the_planted_ones_in_every_resample(clock):
         assert share == 1, node
     for node, name in (("head 0.0", "c_ab"), ("head 0.1", "c_ab"), ("head 1.0", "c_sum")):
         own = heads.sel(node=node)
-        assert float(own[name]) == pytest.approx(1, abs=1e-9)
-        assert float(own["direct_share"]) == pytest.approx(float(name == "c_sum"), abs=1e-9)
+        assert float(own[name]) == pytest.approx(1, abs=1e-6)
+        assert float(own["direct_share"]) == pytest.approx(float(name == "c_sum"), abs=1e-6)
     assert "total effect is not above 0" in str(heads["status"].sel(node="head 1.1").values)
     assert np.isnan(heads["c_ab"].sel(node="head 1.1"))
 
 
 def test_fits_are_exact_for_pairs_that_they_never_saw(clock):
     r2 = clock["clock/heads/r2"]
-    assert r2.sel(node="head 0.0", content="a,b").item() == pytest.approx(1, abs=1e-9)
-    assert r2.sel(node="head 1.0", content="a+b").item() == pytest.approx(1, abs=1e-9)
+    assert r2.sel(node="head 0.0", content="a,b").item() == pytest.approx(1, abs=1e-6)
+    assert r2.sel(node="head 1.0", content="a+b").item() == pytest.approx(1, abs=1e-6)
     assert r2.sel(node="head 0.0", content="a+b").item() < 0.2
     assert r2.sel(node="head 1.0", content="a,b").item() < 0.2
 
@@ -83,8 +83,8 @@ def test_the_classes_reach_all_of_the_effect_and_swapped_ones_none(clock):
 def test_the_mlp_builds_the_sum(clock):
     mlps = clock["clock/mlps"].to_dataset()
     assert mlps["stage"].values.tolist() == ["compute", "unclear"]
-    assert mlps["direct_share"].values[0] == pytest.approx(0, abs=1e-9)
-    assert mlps["helix_share"].values[0] == pytest.approx(1, abs=1e-9)
+    assert mlps["direct_share"].values[0] == pytest.approx(0, abs=1e-6)
+    assert mlps["helix_share"].values[0] == pytest.approx(1, abs=1e-6)
     assert mlps["status"].values[1].startswith("no gap")
     assert clock["clock/curves/mlps"].attrs["k_for"].startswith('{"0.5": 1')
 
