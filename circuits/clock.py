@@ -15,7 +15,14 @@ from mechnum.circuits.published import clock_figures
 from mechnum.circuits.trace import default_periods
 from mechnum.errors import MechnumError
 from mechnum.helix import Helix
-from mechnum.helix.clock import Fits, head_classes, head_effects, joint_validation, mlp_stages
+from mechnum.helix.clock import (
+    Fits,
+    check_n_mixed,
+    head_classes,
+    head_effects,
+    joint_validation,
+    mlp_stages,
+)
 from mechnum.inputs import positive_integer
 from mechnum.models import Model
 from mechnum.patching import Circuit, cumulative, effects, faithfulness, path_effects
@@ -82,6 +89,7 @@ def trace_clock(
     """
     for name, size in (("n_heads", n_heads), ("n_mlps", n_mlps), ("n_edges", n_edges)):
         positive_integer(name, size)
+    check_n_mixed(n_mixed or 0)
     task = task or parse(model.default_task or "addition")
     accuracy = task.accuracy(model)
     answered = accuracy if correct_only else None

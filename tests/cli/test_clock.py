@@ -14,7 +14,7 @@ from mechnum.report.sections.clock import validation_rows
 
 from .running import runner
 
-OPTIONS = ("--range", "0-24", "--pairs", "16", "--heads", "5", "--mlps", "2", "--edges", "8")
+OPTIONS = ("--range", "0-14", "--pairs", "8", "--heads", "3", "--mlps", "1", "--edges", "5")
 ADDER = ("clock", "adder-gptj", *OPTIONS, "--quiet")
 
 
@@ -24,6 +24,7 @@ def run(monkeypatch, capsys, tmp_path):
     return runner(monkeypatch, capsys)
 
 
+@pytest.mark.slow
 def test_prints_and_writes(run, tmp_path):
     code, out, err = run(*ADDER, "--mixed", "1", "--periods", "10,25")
     assert (code, err) == (0, "")
@@ -35,9 +36,9 @@ def test_prints_and_writes(run, tmp_path):
     model = mn.load("adder-gptj")
     loaded = mn.Circuit.load(folder / "circuit.json", model.spec)
     assert loaded.edges == circuit_of(tree["circuit"].to_dataset()).edges
-    assert len(loaded) == 8
+    assert len(loaded) == 5
     heads = heads_frame(tree)
-    assert len(heads) == 5
+    assert len(heads) == 3
     for row in heads.to_dict("records"):
         line = next(x for x in out.splitlines() if x.startswith(f" {row['node'][5:]} "))
         assert f" {row['class']} " in line

@@ -104,7 +104,7 @@ def nothing(state: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", ["end", pytest.param("a", marks=pytest.mark.slow)])
 def test_effects_of_single_nodes_are_those_of_module_hooks(architecture, position):
     model, close = double(architecture), TOLERANCE.get(architecture, 1e-11)
     values = drawn(model, NODES)

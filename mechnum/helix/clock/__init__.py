@@ -5,7 +5,7 @@ Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5.
 
 from __future__ import annotations
 
-from mechnum.helix.clock.classes import CLASSES, head_classes
+from mechnum.helix.clock.classes import CLASSES, check_n_mixed, head_classes
 from mechnum.helix.clock.contents import CONTENTS, Fits
 from mechnum.helix.clock.heads import fitted_effects, head_effects
 from mechnum.helix.clock.mlps import mlp_stages
@@ -15,6 +15,7 @@ __all__ = [
     "CLASSES",
     "CONTENTS",
     "Fits",
+    "check_n_mixed",
     "fitted_effects",
     "head_classes",
     "head_effects",

@@ -55,8 +55,7 @@ def head_classes(effects: xr.Dataset, n_mixed: int = 4, seed: int = 0) -> xr.Dat
     Raises:
         MechnumError: on a negative `n_mixed`, and on fewer than 2 pairs.
     """
-    if n_mixed < 0:
-        raise MechnumError(f"{n_mixed} mixed heads are none: give 0 or more")
+    check_n_mixed(n_mixed)
     n_pairs, n_nodes = effects["total"].transpose("pair", "node").shape
     if n_pairs < 2:
         raise MechnumError("one pair has no resamples: give 2 or more to classify heads on")
@@ -95,6 +94,16 @@ def head_classes(effects: xr.Dataset, n_mixed: int = 4, seed: int = 0) -> xr.Dat
         {"node": effects["node"].values, "class_name": list(CLASSES)},
         {"n_mixed": n_mixed, "resamples": RESAMPLES, "n_pairs": n_pairs},
     )
+
+
+def check_n_mixed(n_mixed: int) -> None:
+    """Refuses a number that is none.
+
+    Raises:
+        MechnumError: on a negative one.
+    """
+    if n_mixed < 0:
+        raise MechnumError(f"{n_mixed} mixed heads are none: give 0 or more")
 
 
 def classes_at(classes: xr.Dataset, n_mixed: int) -> list[str]:

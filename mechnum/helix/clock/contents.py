@@ -9,9 +9,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Float64
 
-from mechnum.errors import MechnumError
+from mechnum.errors import InvalidInput, MechnumError
+from mechnum.helix.basis import check_periods
 from mechnum.helix.crossfit import Part, parts_by_value
 from mechnum.helix.estimators import Helix, explained_variance, principal_components
+from mechnum.inputs import positive_integer
 from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
 from mechnum.patching.nodes import Node
@@ -44,12 +46,20 @@ class Fits:
         folds: no pair is scored by a fit that has seen its a, its b or its answer: the values of
             each are dealt into this many folds (`mechnum.helix.crossfit.parts_by_value`).
         seed: of the folds, and of the numbers that "permuted" shuffles.
+
+    Raises:
+        InvalidInput: on fewer than 2 folds, and on periods that are none.
     """
 
     prompts: Sequence[Prompts]
     helix: Helix
     folds: int = 5
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_periods(self.helix.periods)
+        if positive_integer("folds", self.folds) < 2:
+            raise InvalidInput("1 fold leaves nothing to fit: give 2 or more")
 
     def values(
         self, model: Model, pairs: Pairs, nodes: Sequence[Node], contents: Sequence[str]

@@ -162,7 +162,9 @@ def class_bars(heads: pd.DataFrame) -> go.Figure:
             orientation="h",
             x=values(heads[name]),
             y=rows,
-            offsetgroup=name,
+            # By hand: the panels share an axis, and so would their bars the room.
+            offset=-0.36 if name == "c_ab" else 0.0,
+            width=0.36,
             error_x=whiskers(heads, name),
             marker={"color": _COLOURS[class_]},
             name=f"{name} ({class_})",
@@ -184,7 +186,8 @@ def class_bars(heads: pd.DataFrame) -> go.Figure:
             y=rows,
             base=values(sum((heads[f"share {one}"] for one in CLASSES[: CLASSES.index(class_)]),
                             pd.Series(0.0, index=heads.index))),
-            offsetgroup="share",
+            offset=-0.3,
+            width=0.6,
             marker={"color": _COLOURS[class_]},
             name=class_,
             hovertext=[f"<b>{node}</b><br>{class_} in {words.percent(own)} of resamples"
@@ -198,7 +201,7 @@ def class_bars(heads: pd.DataFrame) -> go.Figure:
     figure.update_xaxes(title="part of the effect", rangemode="tozero", row=1, col=1)
     figure.update_xaxes(title="share of resamples", range=[0, 1], tickformat="~%", row=1, col=2)
     legend = LEGEND_ABOVE | {"y": 1, "yref": "container", "yanchor": "top"}
-    figure.update_layout(barmode="group", bargap=0.25, margin={"t": 84}, legend=legend)
+    figure.update_layout(barmode="overlay", margin={"t": 84}, legend=legend)
     return figure
 
 

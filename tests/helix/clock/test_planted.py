@@ -30,7 +30,7 @@ def task():
     return mn.tasks.parse(f"modular_addition:{P}")
 
 
-@pytest.fixture(scope="module", params=[0, 7])
+@pytest.fixture(scope="module", params=[0, pytest.param(7, marks=pytest.mark.slow)])
 def clock(model, task, request):
     return mn.trace_clock(
         model, task, n_pairs=60, periods=(P,), n_mixed=0, n_edges=6, seed=request.param
