@@ -63,7 +63,7 @@ class Given:
 def given_effects(
     model: Model,
     pairs: Pairs,
-    values: Mapping[Node | str, Any],
+    values: Mapping[Any, Any],
     nodes: str | Sequence[Target | str] | None = None,
     position: str | int = "end",
     metric: MetricName = "logit_diff",
@@ -115,7 +115,7 @@ def given_effects(
 def joint_given_effects(
     model: Model,
     pairs: Pairs,
-    sets: Mapping[str, Mapping[Node | str, Given]],
+    sets: Mapping[str, Mapping[Any, Given]],
     position: str | int = "end",
     metric: MetricName = "logit_diff",
     direction: Direction = "denoise",
@@ -178,7 +178,8 @@ class _JointSet:
     @classmethod
     def of(cls, model: Model, pairs: Pairs, given: Mapping[Any, Given]) -> _JointSet:
         table = checked_table(model, pairs, {name: one.values for name, one in given.items()})
-        routes = dict(zip(table, (one.route for one in given.values()), strict=True))
+        chosen: list[Route] = [one.route for one in given.values()]
+        routes = dict(zip(table, chosen, strict=True))
         for node, route in routes.items():
             if route != "all" and node.kind not in _WRITERS:
                 raise MechnumError(

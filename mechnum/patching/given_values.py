@@ -80,7 +80,7 @@ class GivenSource(Source):
 def given_source(model: Model, intervention: Intervention, table: Table) -> GivenSource:
     """What puts the table's values in, for nodes of any of its kinds."""
     own, replaced = states_to_keep({node.kind for node in table})
-    states = {*own, *replaced, *states_for(model.decoder)}
+    states: set[StateName] = {*own, *replaced, *states_for(model.decoder)}
     return GivenSource(
         model.decoder, intervention, tuple(sorted(states)), (), {}, {}, pair_bytes=0, table=table
     )

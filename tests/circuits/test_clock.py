@@ -136,7 +136,7 @@ def test_nodes_stand_in_the_column_of_their_class():
 
 def test_a_net_without_mlps(model, task):
     decoder = model.decoder
-    blocks = [replace(block, mlp=None, ln2=None) for block in decoder.weights.blocks]
+    blocks = tuple(replace(block, mlp=None, ln2=None) for block in decoder.weights.blocks)
     bare = Decoder(
         replace(model.spec, d_mlp=0), replace(decoder.weights, blocks=blocks), decoder.rotary
     )

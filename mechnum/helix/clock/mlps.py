@@ -67,7 +67,8 @@ def mlp_stages(
         for row, name in enumerate(parts)
         for end, suffix in enumerate(("", "_low", "_high"))
     }
-    return found.assign(**columns, stage=("node", _stages(*table[1:, 0])), status=("node", status))
+    stages = _stages(*table[1:, 0])
+    return found.assign({**columns, "stage": ("node", stages), "status": ("node", status)})
 
 
 def _stages(low: np.ndarray, high: np.ndarray) -> list[str]:

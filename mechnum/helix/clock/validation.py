@@ -91,4 +91,4 @@ def joint_validation(
             f"{name}_high": ("set", high),
         }
     mixed = [float(name[2:]) if name.startswith("m=") else np.nan for name in sets]
-    return found.assign(n_mixed=("set", mixed), **columns).assign(statuses)
+    return found.assign({"n_mixed": ("set", mixed), **columns, **statuses})

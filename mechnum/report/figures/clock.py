@@ -178,14 +178,14 @@ def class_bars(heads: pd.DataFrame) -> go.Figure:
             hoverinfo="text",
             **panel_place(index=0, columns=2),
         )  # fmt: skip
+    before = np.zeros(len(heads))
     for class_ in CLASSES:
         share = heads[f"share {class_}"]
         figure.add_bar(
             orientation="h",
             x=values(share),
             y=rows,
-            base=values(sum((heads[f"share {one}"] for one in CLASSES[: CLASSES.index(class_)]),
-                            pd.Series(0.0, index=heads.index))),
+            base=values(before),
             offset=-0.3,
             width=0.6,
             marker={"color": _COLOURS[class_]},
@@ -195,6 +195,7 @@ def class_bars(heads: pd.DataFrame) -> go.Figure:
             hoverinfo="text",
             **panel_place(index=1, columns=2),
         )  # fmt: skip
+        before = before + share.to_numpy()
     figure.update_yaxes(
         autorange="reversed", showgrid=False, zeroline=False, **label_ticks(list(heads["node"]), 80)
     )
