@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 import xarray as xr
 
 from mechnum.errors import MechnumError
@@ -16,16 +15,13 @@ from mechnum.patching import (
     faithfulness_curve,
     minimality,
     path_effects,
-    summarise,
 )
 from mechnum.patching.attribution.attribution import attribute
 from mechnum.patching.batches import Direction
+from mechnum.patching.circuit.exact import with_exact_effects
 from mechnum.patching.circuit.graph import graph_of
 from mechnum.patching.circuit.results import circuit_results
-from mechnum.patching.edges import Edge
-from mechnum.patching.intervention import Intervention
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.path.paths import edge_effects
 from mechnum.patching.results import results
 from mechnum.patching.values import ValueName
 from mechnum.tasks import Pairs
@@ -79,16 +75,8 @@ def find_circuit(
         found = attribute(model, chosen_on, method, metric=metric, direction=direction)["estimate"]
     scores = found.mean("pair")
     chosen = Circuit.from_scores(scores, n=n_edges)
-    intervention = Intervention("all", metric, direction, "other", "position", seed)
-    effects = edge_effects(model, tested_on, sorted(chosen.edges), intervention)
-    statistics = summarise(effects["effect"], seed=seed)
-    names = [Edge.parse(str(name)) for name in effects["edge"].values]
-    ends = np.stack([statistics["low"].values, statistics["high"].values], axis=1).tolist()
-    circuit = Circuit(
-        chosen.edges,
-        dict(zip(names, statistics["mean"].values.tolist(), strict=True)),
-        {edge: (low, high) for edge, (low, high) in zip(names, ends, strict=True)},
-        {"model": model.name, "task": pairs.task, "metric": metric, "found_by": method},
+    circuit, effects = with_exact_effects(
+        model, tested_on, chosen, metric, direction, seed, found_by=method
     )
     # The prompts and attributes are those of the pairs that were tested on.
     tree = results(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mechnum import fourier, helix, models, patching, report, tasks, training
+    from mechnum.circuits.clock import trace_clock
     from mechnum.circuits.trace import trace
     from mechnum.helix import Helix
     from mechnum.models import Model, load, wrap
@@ -47,6 +48,7 @@ _MODULE_OF = {
     "path_effects": "mechnum.patching",
     "summarise": "mechnum.patching",
     "trace": "mechnum.circuits.trace",
+    "trace_clock": "mechnum.circuits.clock",
     "wrap": "mechnum.models",
 }
 
@@ -73,6 +75,7 @@ __all__ = [
     "summarise",
     "tasks",
     "trace",
+    "trace_clock",
     "training",
     "wrap",
 ]

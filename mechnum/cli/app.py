@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mechnum.cli.circuit import circuit
+from mechnum.cli.clock import clock
 from mechnum.cli.fetch import fetch
 from mechnum.cli.filter import filter_
 from mechnum.cli.fourier import fourier
@@ -36,6 +37,7 @@ for command in (
     patch,
     paths,
     circuit,
+    clock,
     helix,
     fourier,
     lens,

@@ -172,3 +172,15 @@ def check_periods(periods: Any) -> tuple[float, ...]:
         if not (np.isfinite(value) and value > 0):
             raise InvalidInput(f"period {value:g} is not a finite number above 0: leave it out")
     return values
+
+
+def parse_periods(text: str) -> tuple[float, ...]:
+    """The periods of a list with commas: "2,5,10,100".
+
+    Raises:
+        InvalidInput: as `check_periods`, and on an empty list.
+    """
+    periods = check_periods([part for part in text.split(",") if part.strip()])
+    if not periods:
+        raise InvalidInput("no periods were named: give for example 2,5,10,100")
+    return periods

@@ -10,6 +10,7 @@ from mechnum.patching.circuit.quality import completeness, minimality
 from mechnum.patching.cumulative import cumulative
 from mechnum.patching.edges import Edge
 from mechnum.patching.effects import effects
+from mechnum.patching.given import Given, given_effects, joint_given_effects
 from mechnum.patching.node_names import node
 from mechnum.patching.nodes import Node
 from mechnum.patching.path.paths import path_effects
@@ -18,6 +19,7 @@ from mechnum.patching.statistics import summarise
 __all__ = [
     "Circuit",
     "Edge",
+    "Given",
     "Node",
     "attribute",
     "completeness",
@@ -25,6 +27,8 @@ __all__ = [
     "effects",
     "faithfulness",
     "faithfulness_curve",
+    "given_effects",
+    "joint_given_effects",
     "minimality",
     "node",
     "path_effects",

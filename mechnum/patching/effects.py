@@ -24,7 +24,7 @@ from mechnum.patching.metrics import MetricName
 from mechnum.patching.node_names import NodeNames
 from mechnum.patching.propagate import propagate
 from mechnum.patching.selection import Selection, select
-from mechnum.patching.sources import source
+from mechnum.patching.sources import Source, source
 from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs
 
@@ -85,10 +85,23 @@ def effects(
     """
     intervention = Intervention(position, metric, direction, values, mean_over, seed)
     said = intervention.said(model, pairs)
-    wanted = _check_estimands(estimands)
+    wanted = check_estimands(estimands)
     check_norm(norm)
     selection = select(nodes, model.spec)
     pairs.check_fits(model)
+    announce_effects(model, pairs, intervention, selection, wanted)
+    given = source(model, pairs, intervention, *states_to_keep(selection.kinds))
+    return measured_effects(model, pairs, given, selection, wanted, norm).assign_attrs(said)
+
+
+def announce_effects(
+    model: Model,
+    pairs: Pairs,
+    intervention: Intervention,
+    selection: Selection,
+    wanted: tuple[Estimand, ...],
+) -> None:
+    """Warns before effects that take very long or very much memory."""
     n_tables = sum({"total": 1, "direct": 2}[name] for name in wanted) + (len(wanted) == 2)
     announce(
         model,
@@ -98,16 +111,31 @@ def effects(
         n_tables * int(np.prod(selection.shape)),
         selection.n_layers_run(model.spec) if "total" in wanted else 0.0,
     )
-    given = source(model, pairs, intervention, *states_to_keep(selection.kinds))
+
+
+def measured_effects(
+    model: Model,
+    pairs: Pairs,
+    given: Source,
+    selection: Selection,
+    wanted: tuple[Estimand, ...],
+    norm: NormHandling,
+) -> xr.Dataset:
+    """The effects of the selection's nodes, whatever it is that is put in."""
     measurement = _Effects(selection, wanted, norm)
     dims = {dim: selection.coords[dim] for dim in selection.dims}
     found = measure(model, pairs, given, measurement.at, dims, f"effects of {selection.said}")
     if len(wanted) == 2:
         found["indirect"] = found["total"] - found["direct"]
-    return found.assign_attrs(said, nodes=selection.said, norm=norm)
+    return found.assign_attrs(nodes=selection.said, norm=norm)
 
 
-def _check_estimands(estimands: Collection[Estimand]) -> tuple[Estimand, ...]:
+def check_estimands(estimands: Collection[Estimand]) -> tuple[Estimand, ...]:
+    """The estimands in order.
+
+    Raises:
+        MechnumError: on none, and on names that are not known.
+    """
     given = {estimands} if isinstance(estimands, str) else set(estimands or ())
     if not given or given - set(get_args(Estimand)):
         raise MechnumError(f"unknown estimands {estimands!r}: use 'total', 'direct' or both")

@@ -54,9 +54,10 @@ class Source:
         keep = self.value_states if self.intervention.values == "other" else ()
         base, other = _two_runs(self.decoder, batch, self.base_states, keep)
         everywhere = is_everywhere(self.intervention.position)
-        return Place(self.decoder, base, self._values(batch, base, other), everywhere), other
+        return Place(self.decoder, base, self.values(batch, base, other), everywhere), other
 
-    def _values(self, batch: Batch, base: Run, other: Run) -> Values:
+    def values(self, batch: Batch, base: Run, other: Run) -> Values:
+        """What is put in for the pairs of a batch."""
         kind = self.intervention.values
         if kind == "other":
             return RunValues(other)

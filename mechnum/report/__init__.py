@@ -18,6 +18,7 @@ _WHERE = {
     "Text": "blocks",
     "Tokens": "blocks",
     "circuit_summary": "largest",
+    "clock_summary": "clock_terminal",
     "edge_frame": "measured",
     "effect_frame": "frames",
     "filter_summary": "waves",

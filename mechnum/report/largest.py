@@ -54,7 +54,7 @@ def ranking(results: xr.DataTree, top: int = 10) -> Group:
         f"The {min(top, len(order)):,} largest of {len(order):,}; q: sign-flip test, "
         "Benjamini-Hochberg over all of them."
     )
-    return Group(*_head(results), table)
+    return Group(*head_lines(results), table)
 
 
 def circuit_summary(results: xr.DataTree, top: int = 10) -> Group:
@@ -81,10 +81,10 @@ def circuit_summary(results: xr.DataTree, top: int = 10) -> Group:
         f"Mean change of {words.metric(attrs)} in the {words.patched_run(attrs)} run, in "
         f"{words.unit(attrs)}.\nThe {min(top, len(order)):,} largest of {len(order):,} edges."
     )
-    return Group(*_head(results), quality, table)
+    return Group(*head_lines(results), quality, table)
 
 
-def _head(results: xr.DataTree) -> list[Text]:
+def head_lines(results: xr.DataTree) -> list[Text]:
     """Model, task and accuracy."""
     from rich.text import Text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import xarray as xr
 
 from mechnum.report import trace
+from mechnum.report.clock import clock_page
 from mechnum.report.exports import write_netcdf
 from mechnum.report.fourier import fourier_page
 from mechnum.report.helix import helix_page
@@ -14,7 +15,9 @@ from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 from mechnum.report.waves import filter_page, lens_page
 
+# The first that is there decides: a clock has a circuit too.
 _PAGES = {
+    "clock": clock_page,
     "nodes": nodes_page,
     "edges": edges_page,
     "circuit": circuit_page,
@@ -26,8 +29,8 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: effects of nodes, path effects, a circuit, the helix,
-    spectra, the Fourier lens, filters, or a trace."""
+    """The page that suits the results: a clock, effects of nodes, path effects, a circuit,
+    the helix, spectra, the Fourier lens, filters, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

@@ -34,6 +34,7 @@ _PLACES = {
 }
 _FROZEN = {"attn": "attention", "mlps": "MLPs"}
 FDR = "a false discovery rate of 5\N{NO-BREAK SPACE}%"
+CONFIDENT = 0.95  # The share of resamples from which a class is called sure.
 SURE = 0.05  # The false discovery rate below which an effect is called one.
 
 
@@ -157,6 +158,8 @@ def replacement(attrs: Mapping[str, Any]) -> str:
     kind = str(attrs.get("values", "other"))
     if kind == "zero":
         return "zero"
+    if kind == "given":
+        return "a given value"
     if kind == "mean":
         over = _MEANS_OVER.get(str(attrs.get("mean_over")), "position by position")
         return f"its mean over the {run} prompts of all pairs ({over})"

@@ -19,6 +19,7 @@ COMMANDS = (
     "patch",
     "paths",
     "circuit",
+    "clock",
     "helix",
     "fourier",
     "lens",

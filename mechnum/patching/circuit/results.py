@@ -46,6 +46,19 @@ def circuit_results(circuit: Circuit, spec: ModelSpec) -> xr.Dataset:
     )
 
 
+def circuit_of(results: xr.Dataset) -> Circuit:
+    """The circuit that `circuit_results` describes, with its scores and intervals."""
+    # netCDF has no booleans.
+    own = results.isel(edge=~results["link"].values.astype(bool))
+    names = zip(own["sender"].values, own["receiver"].values, strict=True)
+    edges = [Edge.parse(f"{sender} -> {receiver}") for sender, receiver in names]
+    scores = dict(zip(edges, own["effect"].values.tolist(), strict=True))
+    ends = zip(own["low"].values.tolist(), own["high"].values.tolist(), strict=True)
+    intervals = {edge: end for edge, end in zip(edges, ends, strict=True) if not np.isnan(end[0])}
+    known = {edge: score for edge, score in scores.items() if not np.isnan(score)}
+    return Circuit(frozenset(edges), known, intervals, dict(results.attrs))
+
+
 def _reader(receiver: Node, spec: ModelSpec) -> Node:
     reading = readers(receiver, spec)
     return reading[0] if len(reading) == 1 else owner(receiver)

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from mechnum.report.figures.circuit import MOST_EDGES, circuit_picture, strongest
+from mechnum.report.figures.clock import (
+    class_bars,
+    clock_picture,
+    cumulative_lines,
+    stage_lines,
+)
 from mechnum.report.figures.controls import ablation_bars, linear_lines
 from mechnum.report.figures.effects import heads_map, layer_bars
 from mechnum.report.figures.errors import answer_map, error_histogram
@@ -35,7 +41,10 @@ __all__ = [
     "ablation_bars",
     "answer_map",
     "circuit_picture",
+    "class_bars",
+    "clock_picture",
     "continuity_loop",
+    "cumulative_lines",
     "error_histogram",
     "faithfulness_lines",
     "heads_map",
@@ -54,6 +63,7 @@ __all__ = [
     "scores_by_layer",
     "spectrum_lines",
     "spectrum_map",
+    "stage_lines",
     "strongest",
     "structure_of_numbers",
     "wave_lines",

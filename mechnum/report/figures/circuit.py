@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -9,6 +11,9 @@ import plotly.graph_objects as go
 from mechnum.report import theme, words
 from mechnum.report.circuit_layout import CircuitLayout, layout
 from mechnum.report.figures.style import canvas, values
+
+# Sender, the node that reads, and its input → x and y of points on the way.
+Curve = Callable[[str, str, str], tuple[np.ndarray, np.ndarray]]
 
 MOST_EDGES = 200
 _WIDEST, _THINNEST = 8.0, 0.8
@@ -34,8 +39,8 @@ def circuit_picture(
     figure = canvas(max(140 + 108 * len(where.layers), 320))
     drawn = pd.concat([strongest(edges[~edges["link"]], most), edges[edges["link"]]])
     # The strongest last, so that they lie on top.
-    _edges(figure, drawn.iloc[::-1], where, unit)
-    _legend(figure, drawn)
+    draw_edges(figure, drawn.iloc[::-1], where.curve, unit)
+    edge_legend(figure, drawn)
     _nodes(figure, nodes, edges, where, unit)
     columns, layers = where.columns, where.layers
     figure.update_layout(
@@ -57,13 +62,14 @@ def strongest(edges: pd.DataFrame, most: int = MOST_EDGES) -> pd.DataFrame:
     return edges.loc[order.index[:most]]
 
 
-def _edges(figure: go.Figure, drawn: pd.DataFrame, where: CircuitLayout, unit: str) -> None:
+def draw_edges(figure: go.Figure, drawn: pd.DataFrame, curve: Curve, unit: str) -> None:
+    """Draw edges along `curve`, as wide as their effect is large, with their interval on hover."""
     largest = float(drawn["effect"].abs().max())
     x_hover: list[float] = []
     y_hover: list[float] = []
     hover: list[str] = []
     for row in drawn.to_dict("records"):
-        x, y = where.curve(row["sender"], row["reader"], row["receiver"])
+        x, y = curve(row["sender"], row["reader"], row["receiver"])
         look, opacity = _edge_look(row["effect"], largest)
         figure.add_scatter(
             x=values(x),
@@ -116,7 +122,8 @@ def _sign_look(positive: bool) -> dict[str, object]:
     return {"color": theme.SERIES[0], "dash": "dash"}
 
 
-def _legend(figure: go.Figure, drawn: pd.DataFrame) -> None:
+def edge_legend(figure: go.Figure, drawn: pd.DataFrame) -> None:
+    """What colour and dash of edges mean."""
     for name, positive, there in (
         ("positive effect", True, (drawn["effect"] > 0).any()),
         ("negative effect", False, (drawn["effect"] <= 0).any()),
@@ -144,14 +151,15 @@ def _nodes(
             },
             text=[name.removeprefix(f"{kind} ") for name in names],
             textfont={"size": 10, "color": theme.ON_NODE},
-            hovertext=[_node_words(name, edges, unit) for name in names],
+            hovertext=[node_words(name, edges, unit) for name in names],
             hoverinfo="text",
             name=_NAMES[str(kind)],
             showlegend=False,
         )  # fmt: skip
 
 
-def _node_words(name: str, edges: pd.DataFrame, unit: str) -> str:
+def node_words(name: str, edges: pd.DataFrame, unit: str) -> str:
+    """A node's name, and its strongest edges in and out."""
     known = edges[edges["effect"].notna()]
     lines = [f"<b>{name}</b>"]
     for label, side, other in (

@@ -1,0 +1,78 @@
+"""The page of a clock: the circuit that adds, and how sure each part of it is."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from mechnum.report import findings, words
+from mechnum.report.blocks import Text
+from mechnum.report.clock_frames import heads_frame, mlps_frame
+from mechnum.report.page import Page, Section
+from mechnum.report.sections.circuit import faithfulness_section
+from mechnum.report.sections.clock import (
+    class_words,
+    curves_section,
+    heads_section,
+    mlps_section,
+    picture_section,
+    published_section,
+    sizes_words,
+    stage_words,
+    validation_rows,
+)
+from mechnum.report.sections.prompts import tokens_section
+from mechnum.report.sections.provenance import provenance_section
+
+
+def clock_page(results: xr.DataTree) -> Page:
+    """The page of `mechnum.trace_clock`."""
+    attrs = results.attrs
+    sections = [
+        _found(results),
+        picture_section(results),
+        heads_section(results),
+        curves_section(results),
+        mlps_section(results),
+        faithfulness_section(results),
+        published_section(results),
+        tokens_section(results),
+        provenance_section(results),
+    ]
+    task = str(attrs.get("task", "its task")).replace("_", " ").replace(":", " ")
+    return Page(
+        title=f"The clock of {attrs.get('model', 'the model')} for {task}",
+        lead=findings.accuracy_sentence(results),
+        sections=[section for section in sections if section is not None],
+    )
+
+
+def clock_points(results: xr.DataTree) -> list[tuple[str, str]]:
+    """What was found, as names and sentences."""
+    heads, mlps = heads_frame(results), mlps_frame(results)
+    sure = int((heads["sure"] >= words.CONFIDENT).sum())
+    rows = {what: of_all for what, of_all, _ in validation_rows(results)}
+    none_mixed = next(iter(rows))
+    shares = [f"{text} ({what})" for what, text in rows.items() if not what.startswith("by class")]
+    points = [
+        (
+            "Classes of heads",
+            f"{class_words(heads)} {sure} of {len(heads)} in at least "
+            f"{words.percent(words.CONFIDENT)} of the resamples.",
+        ),
+        ("Patched together", f"{rows[none_mixed]} of all heads' effect ({none_mixed})."),
+        ("Beside it", f"{words.listed(shares)}."),
+    ]
+    kinds = ["heads"] if mlps is None else ["heads", "mlps"]
+    points.append(("Share of the effect", " ".join(sizes_words(results, kind) for kind in kinds)))
+    if mlps is not None:
+        points.append(("MLPs", stage_words(mlps)))
+    return points
+
+
+def _found(results: xr.DataTree) -> Section:
+    note = (
+        "y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt prompt. "
+        "Numbers are means over pairs with 95 % intervals. Nodes and edges were chosen on other "
+        "pairs than those that measure them."
+    )
+    return Section("What was found", [Text(points=clock_points(results)), Text([note])])
