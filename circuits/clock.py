@@ -79,7 +79,7 @@ def trace_clock(
         `/clock/heads` (over pair and node, as `head_effects` and `head_classes`),
         `/clock/validation`, `/clock/curves/heads` and `/clock/curves/mlps` (`mechnum.cumulative`),
         `/clock/mlps` (`mlp_stages`), `/clock/sums` (total and direct effect of attention and MLPs,
-        summed over layers), `/clock/published`; `/circuit`, `/effects` (of its edges, over pair),
+        summed over layers), `/published`; `/circuit`, `/effects` (of its edges, over pair),
         `/faithfulness` and `/prompts`. A net without MLPs has no groups of them.
         `mechnum.patching.circuit.results.circuit_of(tree["circuit"])` gives the `Circuit`.
 
@@ -128,7 +128,7 @@ def trace_clock(
     if model.spec.d_mlp:
         parts["/clock/mlps"] = mlp_stages(model, tested_on, fits, metric, seed)
         nodes += [parse_node(name) for name in ranked["mlp"]["node"].values[:n_mlps]]
-    parts["/clock/published"] = clock_figures(parts)
+    parts["/published"] = clock_figures(parts)
     circuit, edges = _circuit(model, chosen_on, tested_on, nodes, n_edges, metric, seed)
     tree = results(
         model,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
+from mechnum.circuits.published import helix_figures
 from mechnum.errors import InvalidInput
 from mechnum.helix import (
     Helix,
@@ -60,7 +61,8 @@ def measure_helix(
         layer where the helix explains most; `/ablation`: `ablation_scores`; `/continuity`:
         `circle_continuity` of the longest period at that layer; `/structure`: `number_structure`
         after layer 0; `/variables`: `variable_scores`, at positions that see a and b; `/search`:
-        `search_periods_causally`; `/linear`: `linear_addition`, for sums; `/prompts`.
+        `search_periods_causally`; `/linear`: `linear_addition`, for sums;
+        `/published`, what the paper has of GPT-J at the operand a; `/prompts`.
 
     Raises:
         MechnumError: where the model cannot read the prompts, or the helix itself cannot be fitted.
@@ -106,6 +108,8 @@ def measure_helix(
         drawn = sample_prompts(groups, _LINEAR_PROMPTS, seed=seed)
         parts["/linear"] = lambda: linear_addition(model, drawn, accuracy, seed=seed)
     found = {f"/helix/{position}": scores}
+    if position == "a" and (published := helix_figures(scores, task.name)) is not None:
+        found["/published"] = published
     left_out = {}
     for path, measured in parts.items():
         try:

@@ -71,6 +71,9 @@ def filter_(
     check_writable(out)
     with bars(quiet):
         loaded = load_model(model, device, dtype)
+        import xarray as xr
+
+        from mechnum.circuits.published import filter_figures
         from mechnum.fourier import filter_results, filters
         from mechnum.report import filter_summary, save
         from mechnum.tasks.numbers import parse_range
@@ -88,6 +91,8 @@ def filter_(
             n_prompts=prompts,
             seed=seed,
         )
+        if (published := filter_figures(found["table"].to_dataset())) is not None:
+            found["published"] = xr.DataTree(published)
         found.attrs["command"] = command_line()
         page, data = save(found, out)
     to_stdout(filter_summary(found))

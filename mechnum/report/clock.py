@@ -15,13 +15,13 @@ from mechnum.report.sections.clock import (
     heads_section,
     mlps_section,
     picture_section,
-    published_section,
     sizes_words,
     stage_words,
     validation_rows,
 )
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
+from mechnum.report.sections.published import published_section
 
 
 def clock_page(results: xr.DataTree) -> Page:

@@ -22,6 +22,7 @@ from mechnum.report.sections.controls import (
 from mechnum.report.sections.helix import helix_section
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
+from mechnum.report.sections.published import published_section
 from mechnum.report.summary import bare_table
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def helix_page(results: xr.DataTree) -> Page:
         continuity_section(results),
         structure_section(results),
         linear_section(results),
+        published_section(results),
         provenance_section(results),
     ]
     task = str(attrs.get("task", "its task")).replace("_", " ")

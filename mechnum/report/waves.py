@@ -23,6 +23,7 @@ from mechnum.report.sections.lens import (
 )
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
+from mechnum.report.sections.published import published_section
 from mechnum.report.sections.signature import signature_section
 from mechnum.report.summary import bare_table
 from mechnum.report.wave_frames import (
@@ -59,6 +60,7 @@ def filter_page(results: xr.DataTree) -> Page:
         _filters_found(results),
         ablation_section(results),
         errors_section(results),
+        published_section(results),
         signature_section(results),
     )
 

@@ -86,7 +86,7 @@ def test_the_circuit_comes_back(model, clock):
 
 
 def test_published_figures_stand_beside_the_measured(clock):
-    table = clock["clock/published"].to_dataset().to_dataframe()
+    table = clock["published"].to_dataset().to_dataframe()
     assert table.loc["heads for 50% of the attention effect", "published"] == 8
     reached = json.loads(clock["clock/curves/heads"].attrs["k_for"])
     assert table.loc["heads for 50% of the attention effect", "measured"] == reached["0.5"]
@@ -144,7 +144,7 @@ def test_a_net_without_mlps(model, task):
         replace(model, decoder=bare, spec=bare.spec), task, 12, (P,), correct_only=False
     )
     assert "mlps" not in found["clock"].children
-    table = found["clock/published"].to_dataset().to_dataframe()
+    table = found["published"].to_dataset().to_dataframe()
     assert np.isnan(table.loc["MLPs for 70% of the MLP effect", "measured"])
     assert "MLPs" not in [section.title for section in page_of(found).sections]
     assert not any("mlp" in str(edge) for edge in circuit_of(found["circuit"].to_dataset()).edges)

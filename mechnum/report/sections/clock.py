@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from mechnum.report import figures, reading, words
-from mechnum.report.blocks import Block, Caption, Figure, Table
+from mechnum.report.blocks import Caption, Figure, Table
 from mechnum.report.clock_frames import (
     LEVELS,
     curve_frames,
@@ -158,34 +158,6 @@ def mlps_section(results: xr.DataTree) -> Section | None:
         widest=860,
     )
     return Section("MLPs", [figure])
-
-
-def published_section(results: xr.DataTree) -> Section | None:
-    """Published figures of GPT-J beside those of this model."""
-    found = reading.group(results, "clock/published")
-    if found is None:
-        return None
-    model = str(results.attrs.get("model", "the model"))
-    frame = pd.DataFrame(
-        {
-            "quantity": found["quantity"].values,
-            "published for GPT-J": found["published"].values,
-            f"measured here ({model})": found["measured"].values,
-        }
-    )
-    blocks: list[Block] = [
-        Table(
-            title="Beside GPT-J",
-            frame=frame,
-            caption=Caption(
-                text="Published: Kantamneni & Tegmark 2025, section 5, for GPT-J-6B, on the raw "
-                f"logit of the answer. Measured: {model}, on "
-                f"{words.metric(reading.attributes(results))}. These are different models, so the "
-                "right column is no reproduction of the left one."
-            ),
-        )
-    ]
-    return Section("Published figures", blocks)
 
 
 def class_words(frame: pd.DataFrame) -> str:
