@@ -1,4 +1,4 @@
-"""Published figures stand beside the same quantities of this model, and only where there are any."""
+"""Published figures stand beside the same quantities of this model, where there are any."""
 
 from __future__ import annotations
 
