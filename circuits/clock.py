@@ -153,7 +153,7 @@ def trace_clock(
     return xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=tree.attrs),
-            **{path: _with(one, "k_for") for path, one in parts.items()},
+            **{path: _with(one, "k_for", "of", "source", "measure") for path, one in parts.items()},
             "/faithfulness": kept.drop_attrs(deep=False),
             "/prompts": tree["prompts"].to_dataset(),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -46,7 +46,7 @@ def clock_figures(measured: Mapping[str, xr.Dataset]) -> xr.Dataset:
     Returns:
         `published` and `measured` over quantity; NaN where there is no such number.
     """
-    rows: list[tuple[str, float, float]] = []
+    rows: list[tuple[str, float | int, float]] = []
     for kind, levels in (("heads", _HEADS_FOR), ("mlps", _MLPS_FOR)):
         curve = measured.get(f"/clock/curves/{kind}")
         reached = {} if curve is None else json.loads(curve.attrs["k_for"])
@@ -150,7 +150,9 @@ def filter_figures(table: xr.Dataset) -> xr.Dataset | None:
     )
 
 
-def _table(rows: list[tuple[str, float, float]], of: str, source: str, measure: str) -> xr.Dataset:
+def _table(
+    rows: Sequence[tuple[str, float | int, float]], of: str, source: str, measure: str
+) -> xr.Dataset:
     names, published, own = zip(*rows, strict=True)
     return xr.Dataset(
         {"published": ("quantity", list(published)), "measured": ("quantity", list(own))},

@@ -118,7 +118,7 @@ ARCHITECTURES: dict[str, Callable[[], Any]] = {
 }
 
 
-def rest_slow(names: Iterable[str], *fast: str) -> list[Any]:
+def rest_slow(names: Iterable[Any], *fast: Any) -> list[Any]:
     """Parameters of which all but `fast` are left to the slow tests."""
     return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 

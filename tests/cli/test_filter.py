@@ -70,7 +70,7 @@ def test_a_net_without_tokenizer_or_norm(run):
     ("options", "message"),
     [
         (["--range", "0-9"], "'high removed, from row 50' names none of the 19 rows"),
-        (["--seed", "-1"], "negative"),
+        (["--seed", "-1"], "seed=-1 is negative: give 0 or more"),
         (["--single", "7,x"], "'x' is not a frequency"),
         (["--without", ""], "'' is not a frequency"),
         (["--single", "100"], "choose from 1 to 40"),

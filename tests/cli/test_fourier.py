@@ -82,7 +82,7 @@ def test_a_modular_net_has_all_its_numbers(run, tmp_path):
         (["--moduli", "1"], "give whole numbers of 2 or more"),
         (["--template", "{a}"], "needs {n} once"),
         (["--counts", "none.csv"], "none.csv cannot be read"),
-        (["--seed", "-1"], "negative"),
+        (["--seed", "-1"], "the seed is -1: give a whole number"),
         (["--of", "resid_mid"], "resid_mid does not exist in a parallel block"),
     ],
 )

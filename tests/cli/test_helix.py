@@ -56,6 +56,7 @@ def test_prints_and_writes_what_the_library_measures(run, tmp_path):
         assert fact in html, fact
 
 
+@pytest.mark.slow
 def test_the_end_has_helices_of_several_variables(run, tmp_path):
     code, _, err = run(*SMALL, "--position", "end", "--in-sample")
     assert (code, err) == (0, "")
@@ -67,6 +68,7 @@ def test_the_end_has_helices_of_several_variables(run, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_variables_are_a_choice(run, tmp_path):
     code, _, err = run(*SMALL, "--position", "end", "--variables", "a,b")
     assert (code, err) == (0, "")

@@ -113,7 +113,7 @@ def test_a_single_value_for_each_number_has_a_spectrum_too():
 def test_bad_requests_are_refused(unchecked):
     with pytest.raises(InvalidInput, match="unknown null 'white': use 'shuffled' or 'gaussian'"):
         spectrum_test(np.ones((5, 2)), null="white")
-    with pytest.raises(InvalidInput, match="seed -2 is negative"):
+    with pytest.raises(InvalidInput, match="the seed is -2: give"):
         spectrum_test(np.ones((5, 2)), seed=-2)
     with pytest.raises(InvalidInput, match="draws is 0"):
         spectrum_test(np.ones((5, 2)), draws=0)

@@ -209,7 +209,7 @@ def test_the_seed_says_all():
         ({"folds": 50}, "20 distinct numbers cannot be held out in 50 folds"),
         ({"permutations": 0}, "permutations is 0"),
         ({"components": 0}, "components is 0"),
-        ({"seed": -1}, "seed -1 is negative"),
+        ({"seed": -1}, "the seed is -1: give"),
     ],
 )
 def test_bad_requests_are_refused(changes, message):

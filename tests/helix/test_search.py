@@ -81,6 +81,7 @@ def test_selection_and_scoring_use_different_numbers() -> None:
     assert not np.allclose(found["r2"], again["r2"])
 
 
+@pytest.mark.slow
 def test_causal_search_is_causal_scores_of_every_subset() -> None:
     model = tiny_model()
     task = modular_addition(P)

@@ -43,7 +43,7 @@ def by_node(found, name, node):
     return values if values.ndim == 1 else values[:, node.index]
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_tables_are_those_of_reruns(architecture, table, position):
@@ -66,7 +66,7 @@ def test_tables_are_those_of_reruns(architecture, table, position):
     np.testing.assert_array_equal(found["indirect"], found["total"] - found["direct"])
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_neurons_are_those_of_reruns(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -55,9 +57,6 @@ def test_negative_answers_and_no_prompts_are_refused():
         answer_tokens(model, ())
     numbers = torch.tensor([-1, 2])
     prompts = tasks.addition(range(3)).prompts(model)[0].select(torch.tensor([0, 1]))
-    negative = type(prompts)(
-        prompts.tokens, prompts.positions, numbers, {"answer": numbers}, prompts.texts,
-        prompts.index,
-    )  # fmt: skip
+    negative = replace(prompts, answers=numbers, variables={"answer": numbers})
     with pytest.raises(MechnumError, match="the answer -1 is negative"):
         answer_tokens(model, (negative,))

@@ -11,8 +11,9 @@ from jaxtyping import Float, Float64
 
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.helix.basis import check_periods
+from mechnum.helix.components import TrainingStates
 from mechnum.helix.crossfit import Part, parts_by_value
-from mechnum.helix.estimators import Helix, explained_variance, principal_components
+from mechnum.helix.estimators import Helix, explained_variance
 from mechnum.inputs import positive_integer
 from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
@@ -121,11 +122,10 @@ def stacked_predictions(
     fits: Sequence[tuple[np.ndarray, np.ndarray]],
     parts: Sequence[Part],
 ) -> Float64[np.ndarray, "fit node asked d"]:
-    """`mechnum.helix.crossfit.predictions` of several fits to each of several nodes.
+    """Predictions of several fits to each of several nodes, each from its part's training rows.
 
-    A prediction by least squares is a weighted sum of the states that were fitted, and its weights
-    depend on the numbers alone. So they are found once for all nodes, and the components of a
-    node's states once for all fits; thousands of fits, each for itself, are too slow.
+    The weights of a fit are found once for all nodes, and the components of a node's states once
+    for all fits (`mechnum.helix.components`).
 
     Args:
         fits: numbers [row, variable] to fit, and those [asked, variable] to predict; without a
@@ -136,9 +136,9 @@ def stacked_predictions(
     for part in track(list(parts), "fitting helices to outputs"):
         weights = [_weights(helix, own[part.train], to[part.asked]) for own, to in fits]
         for node, own in enumerate(states[:, part.train]):
-            kept = _reduced(own, helix.components)
+            training = TrainingStates(own)
             for row, weight in enumerate(weights):
-                found[row, node, part.asked] = weight @ kept
+                found[row, node, part.asked] = training.predicted(weight, helix.components)
     return found
 
 
@@ -148,16 +148,7 @@ def _weights(
     """How much of each fitted state is in each prediction."""
     if not numbers.shape[1]:
         return np.full((len(asked), len(numbers)), 1 / len(numbers))
-    basis = helix.make_basis().fit(numbers)
-    return basis.transform(asked) @ np.linalg.pinv(basis.transform(numbers))
-
-
-def _reduced(states: Float64[np.ndarray, "row d"], components: int) -> np.ndarray:
-    """The states within their principal components; themselves where these are all."""
-    if components >= min(len(states) - 1, states.shape[1]):
-        return states
-    pca = principal_components(states, components)
-    return pca.inverse_transform(pca.transform(states))
+    return helix.weights(numbers, asked)
 
 
 def node_states(

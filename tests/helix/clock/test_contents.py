@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 import mechnum as mn
 from mechnum.errors import MechnumError
 from mechnum.helix import Helix
 from mechnum.helix.clock.contents import VARIABLES, Fits, node_states, numbers_of_pairs
 from mechnum.helix.clock.contents import stacked_predictions as stacked
-from mechnum.helix.crossfit import parts_by_value, predictions
+from mechnum.helix.crossfit import parts_by_value
 from mechnum.patching.nodes import Node, all_nodes
 from mechnum.tasks import pairs_from_tokens, sample_prompts
 from tests.helix.nets import P, tiny_model
@@ -40,8 +41,10 @@ def test_stacked_predictions_are_those_of_the_estimator(components):
     found = stacked(helix, states, fits, parts)
     for row, (own, to) in enumerate(fits[:2]):
         for node in range(3):
-            expected = predictions(helix, (own, states[node]), (to, np.zeros((9, 8))), parts)
-            np.testing.assert_allclose(found[row, node], expected, atol=1e-9)
+            for part in parts:
+                fitted = clone(helix).fit(own[part.train], states[node][part.train])
+                expected = fitted.predict(to[part.asked])
+                np.testing.assert_allclose(found[row, node, part.asked], expected, atol=1e-9)
     for part in parts:
         mean = states[:, part.train].mean(1, keepdims=True)
         np.testing.assert_allclose(

@@ -26,12 +26,13 @@ from tests.patching.plain import Trace
 from tests.patching.test_effects import ANSWERS, CLEAN, CORRUPT, CORRUPT_ANSWERS, given_pairs
 from tests.patching.test_every_node import POSITIONS, TABLES, TWO_KINDS, by_node, wrapped
 
+SOME_POSITIONS = fixtures.rest_slow(POSITIONS, "end", "all")
 # A step of 1e-4 leaves an error of about 1e-8 in float64; 1 % would hide half of what can go wrong.
 CLOSE = {"rtol": 1e-5, "atol": 1e-9}
 
 
 @pytest.mark.parametrize("architecture", TWO_KINDS)
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", SOME_POSITIONS)
 def test_nodes_are_central_differences(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()
     slow, at = Central(model, pairs), POSITIONS[position]
@@ -44,7 +45,7 @@ def test_nodes_are_central_differences(architecture, position):
 
 
 @pytest.mark.parametrize("architecture", TWO_KINDS)
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", SOME_POSITIONS)
 def test_neurons_and_residual_states_are_central_differences(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()
     slow, at = Central(model, pairs), POSITIONS[position]
@@ -62,7 +63,7 @@ def test_neurons_and_residual_states_are_central_differences(architecture, posit
 
 
 @pytest.mark.parametrize("architecture", TWO_KINDS)
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", SOME_POSITIONS)
 def test_edges_between_components_are_central_differences(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()
     slow, at = Central(model, pairs), POSITIONS[position]
@@ -85,7 +86,7 @@ RECEIVERS = ["neuron_in 1.5", "neuron_in 2.0", "neuron_in 2.9", "q 2.1", "k 2.g1
 
 
 @pytest.mark.parametrize("architecture", TWO_KINDS)
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", SOME_POSITIONS)
 @pytest.mark.parametrize("ig_steps", [None, 3])
 def test_other_edges_are_central_differences(architecture, position, ig_steps):
     model, pairs = wrapped(architecture), given_pairs()
@@ -104,7 +105,7 @@ def test_other_edges_are_central_differences(architecture, position, ig_steps):
 
 
 @pytest.mark.parametrize("architecture", TWO_KINDS)
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", SOME_POSITIONS)
 def test_integrated_gradients_of_nodes_are_means_of_central_differences(architecture, position):
     model, pairs = wrapped(architecture), given_pairs()
     slow, at = Central(model, pairs), POSITIONS[position]
@@ -138,7 +139,7 @@ def test_every_metric_and_direction(metric, direction):
 
 
 @pytest.mark.parametrize("values", ["zero", "mean"])
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", SOME_POSITIONS)
 def test_ablations_are_central_differences(values, position):
     model, pairs = wrapped("gpt_neox sequential"), given_pairs()
     slow, at = Central(model, pairs), POSITIONS[position]
@@ -340,7 +341,7 @@ def test_equal_prompts_give_exactly_nothing():
     assert (edges[~np.isnan(edges)] == 0).all()
 
 
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", SOME_POSITIONS)
 def test_nets_without_mlps(position):
     model, pairs = wrapped("gpt2"), given_pairs()
     decoder = model.decoder

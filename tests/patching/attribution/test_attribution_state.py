@@ -89,6 +89,7 @@ def test_parameters_get_no_gradients_and_keep_their_flags(method):
     assert all(parameter.grad is None for parameter in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_repeats_do_not_grow_memory(method):
     model, pairs = mn.wrap(fixtures.gpt2()), given_pairs()
