@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mechnum.circuits.published import helix_figures
+from mechnum.circuits.trace import default_periods
 from mechnum.errors import InvalidInput
 from mechnum.helix import (
     Helix,
@@ -38,7 +39,7 @@ def measure_helix(
     accuracy: Accuracy,
     position: str | int = "a",
     variables: Sequence[str] | None = None,
-    periods: Sequence[float] = (2, 5, 10, 100),
+    periods: Sequence[float] | None = None,
     search: bool = False,
     metric: MetricName = "logit_diff",
     folds: int | None = 5,
@@ -53,6 +54,8 @@ def measure_helix(
     Args:
         pairs: to patch.
         accuracy: of the model on the task.
+        periods: of the helix; by default those of `mechnum.trace`: of 2, 5, 10 and 100 those that
+            the numbers can tell apart, and the strongest of the embedding of a modular net.
         search: whether to score every subset of the periods.
         said: further attributes, such as the command.
 
@@ -67,6 +70,7 @@ def measure_helix(
     Raises:
         MechnumError: where the model cannot read the prompts, or the helix itself cannot be fitted.
     """
+    periods = tuple(periods or default_periods(model, task, accuracy))
     operand = position in accuracy.variables
     groups = task.prompts(model)
     prompts = sample_prompts(groups, seed=seed, accuracy=None if operand else accuracy)

@@ -119,19 +119,25 @@ def helix_figures(scores: xr.Dataset, task: str) -> xr.Dataset | None:
     )
 
 
-def filter_figures(table: xr.Dataset) -> xr.Dataset | None:
+def filter_figures(table: xr.Dataset, d_model: int, task: str) -> xr.Dataset | None:
     """Accuracy without low or high components, beside that of a fine-tuned GPT-2-XL.
 
     Args:
         table: of `mechnum.fourier.filter_table`.
+        d_model: conditions that remove all of these directions measure nothing.
+        task: name of the task.
 
     Returns:
-        As `clock_figures`; None where neither was removed.
+        As `clock_figures`; None for other tasks than addition and where neither was removed.
     """
+    if task != "addition":
+        return None
     # Random projections are the control.
     accuracy = table["mean"].sel(measure="accuracy")
-    accuracy = accuracy[(accuracy["projection"] == "filter").values]
-    rows = []
+    accuracy = accuracy[
+        ((accuracy["projection"] == "filter") & (accuracy["rank"] < d_model)).values
+    ]
+    rows, cuts = [], {}
     for modules, band, share in zip(
         accuracy["modules"].values, accuracy["band"].values, accuracy.values, strict=True
     ):
@@ -139,14 +145,16 @@ def filter_figures(table: xr.Dataset) -> xr.Dataset | None:
         place = (str(modules), removed)
         if place in _ACCURACY_WITHOUT:
             what = {"both": "attention and MLPs", "attn": "attention", "mlp": "MLPs"}[place[0]]
-            rows.append((f"accuracy, {band}, {what}", _ACCURACY_WITHOUT[place], float(share)))
+            rows.append((f"accuracy, {removed}, {what}", _ACCURACY_WITHOUT[place], float(share)))
+            cuts[removed] = str(band).removeprefix(f"{removed}, ")
     if not rows:
         return None
     return _table(
         rows,
         of="GPT-2-XL, fine-tuned",
         source="Zhou et al. 2024, table 1: numbers 0 to 260, cut at component 50 of 520",
-        measure="share of the prompts of this page that are answered correctly",
+        measure="share of the prompts of this page that are answered correctly, cut "
+        + " and ".join(cuts.values()),
     )
 
 

@@ -80,10 +80,11 @@ def filter_(
 
         bands = [filters.high_pass(tau, tau_unit), filters.low_pass(tau, tau_unit)]
         bands += [filters.single_pass(k) for k in _frequencies(single)]
-        bands += [filters.without(chosen)] if (chosen := _frequencies(without)) else []
+        bands += [filters.without(removed)] if (removed := _frequencies(without)) else []
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
         found = filter_results(
             loaded,
-            chosen_task(loaded, task, between, max_sum, shots, digits, seed),
+            chosen,
             bands,
             layers=None if layers is None else parse_range(layers),
             position=position_of(position),
@@ -91,7 +92,11 @@ def filter_(
             n_prompts=prompts,
             seed=seed,
         )
-        if (published := filter_figures(found["table"].to_dataset())) is not None:
+        if (
+            published := filter_figures(
+                found["table"].to_dataset(), loaded.spec.d_model, chosen.name
+            )
+        ) is not None:
             found["published"] = xr.DataTree(published)
         found.attrs["command"] = command_line()
         page, data = save(found, out)

@@ -50,9 +50,9 @@ def fourier(
         Literal["shuffled", "gaussian"],
         typer.Option(help="Chance: rows in random order, or Gaussian rows of equal covariance."),
     ] = "shuffled",
-    draws: Annotated[int, typer.Option(min=1, help="Spectra of chance.")] = 1000,
+    draws: Annotated[int, typer.Option(min=19, help="Spectra of chance.")] = 1000,
     permutations: Annotated[
-        int, typer.Option(min=1, help="Permutations of the residues, for their p-values.")
+        int, typer.Option(min=19, help="Permutations of the residues, for their p-values.")
     ] = 200,
     counts: Annotated[
         Path | None,

@@ -47,8 +47,13 @@ def helix(
         ),
     ] = None,
     periods: Annotated[
-        str, typer.Option(metavar="T,T,...", help="The periods of the helix.")
-    ] = "2,5,10,100",
+        str | None,
+        typer.Option(
+            metavar="T,T,...",
+            help="The periods of the helix; by default of 2,5,10,100 those that the numbers can "
+            "tell apart, or a modular net's own.",
+        ),
+    ] = None,
     search: Annotated[
         bool, typer.Option("--search", help="Score every subset of the periods too.")
     ] = False,
@@ -76,7 +81,7 @@ def helix(
     continuous curve. Writes report.html and results.nc into DIR and prints the best layers.
     """
     check_writable(out)
-    chosen_periods = numbers_in(periods, "--periods")
+    chosen_periods = None if periods is None else numbers_in(periods, "--periods")
     with bars(quiet):
         loaded = load_model(model, device, dtype)
         from mechnum.circuits.helix import measure_helix

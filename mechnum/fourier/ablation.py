@@ -140,8 +140,8 @@ def filter_table(effects: xr.Dataset, seed: int = 0) -> xr.Dataset:
 def _modules(model: Model, modules: Sequence[Modules] | None) -> Sequence[Modules]:
     if modules is None:
         return ("both", "attn", "mlp") if model.spec.d_mlp else ("attn",)
-    if not modules:
-        raise MechnumError("no modules to filter: use 'both', 'attn' or 'mlp'")
+    if not modules or isinstance(modules, str):
+        raise MechnumError(f"modules {modules!r} are no list: use ['both', 'attn', 'mlp'] or some")
     return modules
 
 

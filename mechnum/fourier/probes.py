@@ -155,8 +155,25 @@ def residue_reader(components: int = 100, random_state: int = 0) -> Pipeline:
 Split = tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]
 
 
-def _scaling(components: int, random_state: int) -> tuple[StandardScaler, PCA]:
-    return StandardScaler(), PCA(components, random_state=random_state)
+class LeadingComponents(PCA):
+    """Principal components, fewer than asked for where the rows or dimensions allow no more."""
+
+    def fit(self, X: Any, y: Any = None) -> LeadingComponents:
+        """Fit to rows [row, d]; y is not used."""
+        asked = self.n_components
+        self.n_components = min(asked, len(X) - 1, np.shape(X)[1])
+        try:
+            return super().fit(X)
+        finally:
+            self.n_components = asked
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit to rows, and their scores."""
+        return self.fit(X).transform(X)
+
+
+def _scaling(components: int, random_state: int) -> tuple[StandardScaler, LeadingComponents]:
+    return StandardScaler(), LeadingComponents(components, random_state=random_state)
 
 
 def _features(
@@ -166,10 +183,8 @@ def _features(
     random_state: int,
 ) -> Float64[np.ndarray, "row component"]:
     """Scores of all rows, scaled and rotated as the training rows want it."""
-    most = min(components, len(train) - 1, table.shape[1])
-    return np.asarray(
-        make_pipeline(*_scaling(most, random_state)).fit(table[train]).transform(table)
-    )
+    scaling = make_pipeline(*_scaling(components, random_state))
+    return np.asarray(scaling.fit(table[train]).transform(table))
 
 
 def _read(

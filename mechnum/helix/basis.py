@@ -163,6 +163,8 @@ def check_periods(periods: Any) -> tuple[float, ...]:
         InvalidInput: if one of them is not a finite number above 0.
     """
     try:
+        if isinstance(periods, str):
+            raise TypeError("a text")
         values = tuple(float(period) for period in periods)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
@@ -181,6 +183,11 @@ def parse_periods(text: str) -> tuple[float, ...]:
         InvalidInput: as `check_periods`, and on an empty list.
     """
     periods = check_periods([part for part in text.split(",") if part.strip()])
+    for period in periods:
+        if period < 2:
+            raise InvalidInput(
+                f"whole numbers cannot tell period {period:g} from a longer one: give 2 or more"
+            )
     if not periods:
         raise InvalidInput("no periods were named: give for example 2,5,10,100")
     return periods

@@ -44,13 +44,15 @@ def circle_continuity(
         `coordinates` over (number, axis), axis "cos" and "sin", where the fitted circle has radius
         1; `angle` over number in degrees, beside `expected`, 360·(n mod T)/T; `held_out` over
         number. Attributes, all of the held-out numbers alone: `rank_agreement`, the circular rank
-        correlation |mean exp(i(β − γ))| of the angles' ranks and the numbers' ranks as angles
-        (Mardia 1975, in the direction of the fit): 1 for the same cyclic order, about n^(−1/2)
-        for none; `p`, the share of permutations with as much; `angle_error`, the mean distance in
-        degrees from the expected angle, 90 by chance.
+        correlation |mean exp(i(β − γ))| of the ranks of the angles and of the expected ones, as
+        angles (Mardia 1975, in the direction of the fit; numbers a period apart are one point,
+        their mean): 1 for the same cyclic order, about n^(−1/2) for none; `p`, the share of
+        permutations with as much; `angle_error`, the mean distance in degrees from the expected
+        angle, 90 by chance.
 
     Raises:
-        InvalidInput: where numbers are not whole, or fewer than 3 are held out or left to fit.
+        InvalidInput: where numbers are not whole, fewer than 3 are held out or left to fit, or
+            those that are held out lie at fewer than 4 places of the circle, which any order fits.
     """
     (checked,) = check_periods([period])
     positive_integer("permutations", permutations)
@@ -78,7 +80,16 @@ def circle_continuity(
     coordinates = circle.project(means)[:, 1:]
     angle = np.degrees(np.arctan2(coordinates[:, 1], coordinates[:, 0])) % 360
     expected = 360 * (values % checked) / checked
-    agreement, p = _rank_agreement(angle[outside], expected[outside], permutations, seed)
+    places, at = np.unique(np.round(expected[outside], 9), return_inverse=True)
+    if len(places) < 4:
+        raise InvalidInput(
+            f"the numbers that end in {digit} lie at {len(places)} places of a circle of period "
+            f"{checked:g}, too few for an order: choose a longer period, such as 100"
+        )
+    points = np.stack([coordinates[outside][at == place].mean(0) for place in range(len(places))])
+    agreement, p = _rank_agreement(
+        np.degrees(np.arctan2(points[:, 1], points[:, 0])) % 360, places, permutations, seed
+    )
     off = np.abs((angle - expected + 180) % 360 - 180)[outside]
     return xr.Dataset(
         {

@@ -34,12 +34,17 @@ from mechnum.inputs import (
 def explained_variance(states: Any, predicted: Any, sample_weight: Any = None) -> float:
     """R² of predicted states: 1 - Σ|y - ŷ|² / Σ|y - ȳ|², summed over rows and dimensions.
 
+    NaN where the states are all the same, so that there is nothing to explain.
+
     Dimensions count by their variance; a plain mean over dimensions would let those in which
     nothing happens decide.
     """
+    known = to_numpy(states)
+    if np.ptp(known, axis=0).max() == 0:
+        return float("nan")
     return float(
         r2_score(
-            to_numpy(states),
+            known,
             predicted,
             sample_weight=sample_weight,
             multioutput="variance_weighted",

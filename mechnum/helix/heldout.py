@@ -138,4 +138,5 @@ def _adjusted_r2(
     guesses = predicted[np.unique(which, return_index=True)[1]]
     error = np.sum(test_counts * np.sum((means - guesses) ** 2, axis=1) / (1 + inflation))
     total = np.sum(test_counts * np.sum((means - centre) ** 2, axis=1) / (1 + mean_inflation))
-    return float(1 - (within + error) / (within + total))
+    # States that are all the same have nothing to explain.
+    return float(1 - (within + error) / (within + total)) if within + total > 0 else float("nan")

@@ -51,7 +51,8 @@ def clock_points(results: xr.DataTree) -> list[tuple[str, str]]:
     heads, mlps = heads_frame(results), mlps_frame(results)
     sure = int((heads["sure"] >= words.CONFIDENT).sum())
     rows = {what: of_all for what, of_all, _ in validation_rows(results)}
-    none_mixed = next(iter(rows))
+    n_mixed = int((heads["class"] == "mixed").sum())
+    as_listed = next(what for what in rows if what.startswith(f"by class, {n_mixed} mixed"))
     shares = [f"{text} ({what})" for what, text in rows.items() if not what.startswith("by class")]
     points = [
         (
@@ -59,7 +60,7 @@ def clock_points(results: xr.DataTree) -> list[tuple[str, str]]:
             f"{class_words(heads)} {sure} of {len(heads)} in at least "
             f"{words.percent(words.CONFIDENT)} of the resamples.",
         ),
-        ("Patched together", f"{rows[none_mixed]} of all heads' effect ({none_mixed})."),
+        ("Patched together", f"{rows[as_listed]} of all heads' effect ({as_listed})."),
         ("Beside it", f"{words.listed(shares)}."),
     ]
     kinds = ["heads"] if mlps is None else ["heads", "mlps"]

@@ -60,6 +60,6 @@ def answer_tokens(model: Model, prompts: Sequence[Prompts]) -> Int[Tensor, " num
     if len(set(found.values())) < len(found):
         raise MechnumError(
             f"{len(found)} numbers have {len(set(found.values()))} tokens, so that logits of "
-            "tokens are not those of numbers: choose numbers of one token, with digits='single'"
+            "tokens are not those of numbers: choose smaller numbers, of one token each"
         )
     return torch.tensor([found[number] for number in range(len(found))])

@@ -26,8 +26,8 @@ def resolve_position(
     if isinstance(position, str):
         if position not in named:
             raise MechnumError(
-                f"the prompts have no position {position!r}: use one of {', '.join(named)}, "
-                "'all', 'each' or an index"
+                f"the prompts have no position {position!r} here: use an index, or one of "
+                f"{', '.join(named)}"
             )
         return named[position]
     position = operator.index(position)

@@ -38,14 +38,21 @@ def test_accuracies_of_filters_without_their_controls():
             "band": ("condition", bands),
             "modules": ("condition", ["nothing", "both", "both", "mlp", "attn"]),
             "projection": ("condition", ["nothing", "filter", "random", "filter", "filter"]),
+            "rank": ("condition", [0, 19, 19, 100, 2]),
         },
     )
-    found = filter_figures(table)
+    found = filter_figures(table, 128, "addition")
     assert found is not None
     assert found["quantity"].values.tolist() == [
-        "accuracy, low removed, below row 20, attention and MLPs",
-        "accuracy, high removed, from row 20, MLPs",
+        "accuracy, low removed, attention and MLPs",
+        "accuracy, high removed, MLPs",
     ]
     np.testing.assert_allclose(found["published"], [0.0594, 0.9810])
     np.testing.assert_allclose(found["measured"], [0.3, 0.7])
-    assert filter_figures(table.isel(condition=[0, 4])) is None
+    assert found.attrs["measure"].endswith("cut below row 20 and from row 20")
+    assert filter_figures(table.isel(condition=[0, 4]), 128, "addition") is None
+    assert filter_figures(table, 128, "modular_addition:113") is None
+    # What takes everything measures nothing.
+    rest = filter_figures(table, 100, "addition")
+    assert rest is not None
+    assert rest.sizes["quantity"] == 1

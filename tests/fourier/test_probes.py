@@ -226,3 +226,15 @@ def test_the_discriminant_refuses_what_has_no_classes():
         ShrunkDiscriminant().fit(np.eye(4), np.zeros(3))
     with pytest.raises(InvalidInput, match="give finite inputs"):
         ShrunkDiscriminant().fit(np.full((4, 2), np.nan), np.array([0, 1, 0, 1]))
+
+
+@pytest.mark.parametrize(("rows", "d"), [(75, 128), (200, 20)])
+def test_the_reader_takes_few_rows_and_few_dimensions(rows, d):
+    numbers = np.arange(rows)
+    angle = 2 * np.pi * numbers[:, None] / 10
+    states = np.hstack([np.cos(angle), np.sin(angle)]) @ np.random.default_rng(0).normal(
+        size=(2, d)
+    )
+    reader = residue_reader().fit(states, numbers % 10)
+    assert (reader.predict(states) == numbers % 10).all()
+    assert reader.named_steps["leadingcomponents"].n_components == 100

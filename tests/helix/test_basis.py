@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from numpy.polynomial import legendre
 
-from mechnum.errors import MechnumError
-from mechnum.helix.basis import HelixBasis, PolynomialBasis, independent_columns
+from mechnum.errors import InvalidInput, MechnumError
+from mechnum.helix.basis import (
+    HelixBasis,
+    PolynomialBasis,
+    check_periods,
+    independent_columns,
+    parse_periods,
+)
 from tests.helix.synthetic import columns
 
 NUMBERS = np.arange(100)
@@ -109,3 +115,13 @@ def test_fewer_numbers_than_columns_are_refused() -> None:
 
 def test_large_numbers_keep_their_linear_column() -> None:
     assert HelixBasis((10,)).fit(10**7 + NUMBERS).columns_[1] == "linear"
+
+
+def test_periods_in_words() -> None:
+    assert parse_periods("2, 5,100") == (2.0, 5.0, 100.0)
+    for text, message in (("1.25", "whole numbers cannot tell period 1.25"), (",", "no periods"),
+                          ("2,x", "are not numbers")):  # fmt: skip
+        with pytest.raises(InvalidInput, match=message):
+            parse_periods(text)
+    with pytest.raises(InvalidInput, match="'10' are not numbers"):
+        check_periods("10")

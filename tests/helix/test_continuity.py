@@ -74,9 +74,23 @@ def test_several_rows_of_a_number_and_same_seed() -> None:
     )
 
 
+@pytest.mark.parametrize(("period", "numbers"), [(50, np.arange(200)), (100, np.arange(300))])
+def test_numbers_a_period_apart_are_one_point(period: int, numbers: np.ndarray) -> None:
+    """A perfect circle has the same cyclic order however often it is run around."""
+    rng = np.random.default_rng(0)
+    angle = 2 * np.pi * numbers[:, None] / period
+    states = np.hstack([np.cos(angle), np.sin(angle)]) @ rng.normal(size=(2, 12))
+    states += 1e-3 * rng.normal(size=states.shape)
+    found = circle_continuity(numbers, states, period)
+    assert found.attrs["rank_agreement"] == pytest.approx(1)
+    assert found.attrs["p"] < 0.05
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
+        ({"period": 10}, "lie at 1 places of a circle of period 10, too few for an order"),
+        ({"period": 20}, "lie at 2 places of a circle of period 20"),
         ({"numbers": NUMBERS + 0.5}, "whole numbers"),
         ({"numbers": np.arange(0, 1000, 10)}, "0 of 100 numbers end in 3"),
         ({"digit": 10}, "10 is no digit"),

@@ -158,3 +158,9 @@ def test_bad_input_is_one_line(
     with pytest.raises(MechnumError, match=word) as caught:
         heldout_r2(Helix(), numbers, states, **options)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
+
+
+def test_states_that_do_not_vary_have_no_r2() -> None:
+    numbers = np.arange(100)
+    assert np.isnan(heldout_r2(Helix(), numbers, np.ones((100, 5)))["r2"]).all()
+    assert np.isnan(Helix().fit(numbers, np.ones((100, 5))).score(numbers, np.ones((100, 5))))

@@ -95,12 +95,14 @@ def _maps(results: xr.DataTree, dataset: xr.Dataset, frame: pd.DataFrame, what: 
     layers = sorted(set(frame.loc[frame["stage"] == "resid", "layer"]))
     last = strongest_words(frame, "resid", layers[-1])
     null = _NULL.format(count=attrs.get("permutations")) if "share" in frame else ""
+    n_numbers = int(attrs["n_numbers"])
     return Figure(
         title="Waves over numbers by layer",
         views=views,
         caption=Caption(
             text=f"Each row is a state at {place}, each column a wave over the number tokens 0 to "
-            f"{int(attrs['n_numbers']) - 1}; the constant is left out. {what}",
+            f"{n_numbers - 1}; the constant is left out. Their periods are {n_numbers}/k, so that "
+            f"those near 10, 5 and 2 may be none of these exactly. {what}",
             estimand=f"Logits of the number tokens {how}: mean over prompts of the amplitude "
             "(root of squared sine and cosine coefficient), or of the squared amplitude as a share "
             "of that of all frequencies",
