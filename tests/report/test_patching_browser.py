@@ -51,6 +51,9 @@ def hovered(browser, place: str) -> str:
     """What is shown where the pointer is: `place` is JavaScript for [x, y] on the screen."""
     browser.run("document.querySelector('.plot').scrollIntoView({behavior: 'instant'})")
     x, y = browser.run(place)
+    # What an earlier place showed stays for a moment.
+    browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+    browser.wait_for("!document.querySelector('.hoverlayer').textContent")
     for shift in (0, 1):
         browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=x + shift, y=y)
     browser.wait_for("document.querySelector('.hoverlayer').textContent")
