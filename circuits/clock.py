@@ -92,6 +92,10 @@ def trace_clock(
     check_n_mixed(n_mixed or 0)
     task = task or parse(model.default_task or "addition")
     accuracy = task.accuracy(model)
+    if not {"a", "b"} <= accuracy.variables.keys():
+        raise MechnumError(
+            f"{task.name} has one operand, and a clock adds two: use addition or modular_addition:P"
+        )
     answered = accuracy if correct_only else None
     pairs = task.pairs_at_most(model, n_pairs, "any", seed, correct_only, answered)
     if len(pairs) < 4:

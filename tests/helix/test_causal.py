@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from transformers import GPTJForCausalLM
+from transformers import GPTJConfig, GPTJForCausalLM
 
 import mechnum as mn
 from mechnum.errors import MechnumError
 from mechnum.helix import Helix, PCAReconstruction, causal_scores, variable_scores
 from mechnum.helix.crossfit import parts_by_value
 from mechnum.models import Model
-from mechnum.tasks import Pairs, Prompts, modular_addition, pairs_from_tokens
+from mechnum.tasks import Pairs, Prompts, modular_addition, operation, pairs_from_tokens
+from mechnum.tasks.operations import OPERATIONS
+from tests.fixtures import perturbed
 from tests.helix.nets import P, logit_diff, overwritten, stage_outputs, tiny_gptj
+from tests.tasks import npm_tokenizers
 
 PLACES = {"a": 0, "b": 1, "end": 2}
 
@@ -256,3 +259,28 @@ def test_variables_are_refused_where_there_are_none(
         variable_scores(model, pairs, prompts, features=())
     with pytest.raises(MechnumError, match="no number 'c'"):
         variable_scores(model, pairs, prompts, features=(("c",),))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_tasks_of_one_operand_on_a_random_gptj(name: str) -> None:
+    """Prompts of such a pair differ in a alone: its embedding overwritten is the clean prompt."""
+    tokenizer = npm_tokenizers.load("gpt2")
+    config = GPTJConfig(
+        vocab_size=50_300, n_positions=64, n_embd=32, n_layer=2, n_head=4, rotary_dim=4,
+        bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    random = mn.wrap(perturbed(GPTJForCausalLM(config)), tokenizer=tokenizer, name="random")
+    task = operation(name)
+    drawn = task.pairs(random, 5, "a", seed=0, correct_only=False)
+    found = causal_scores(
+        random, drawn, task.prompts(random), "a", methods=("full", "helix", "permuted"),
+        periods=(2, 5, 10),
+    )  # fmt: skip
+    ends = mn.effects(random, drawn, "attn", "a", estimands=("total",))
+    whole = (ends["clean_metric"] - ends["corrupt_metric"]).values
+    full = found["score"].sel({"method": "full", "layer": -1}).values
+    np.testing.assert_allclose(full, whole, atol=1e-4)
+    assert np.abs(whole).max() > 1e-3
+    assert np.isfinite(found["score"]).all()
+    # Random embeddings have no helix: neither fit explains numbers that it has not seen.
+    assert float(found["r2"].sel({"method": "helix", "layer": -1})) < 0.1

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
 from mechnum.report import reading
 from mechnum.report.blocks import Caption, Table
 from mechnum.report.page import Section
+
+# A difference of this share of a published figure counts as none.
+NEAR = 0.2
 
 
 def published_section(results: xr.DataTree) -> Section | None:
@@ -19,12 +23,21 @@ def published_section(results: xr.DataTree) -> Section | None:
     if found is None:
         return None
     model, theirs = str(results.attrs.get("model", "the model")), str(found.attrs["of"])
+    published, measured = found["published"].values, found["measured"].values
+    agrees = np.abs(measured - published) <= NEAR * np.abs(published)
+    known = np.isfinite(published) & np.isfinite(measured)
+    names = found["quantity"].values
     frame = pd.DataFrame(
         {
-            "quantity": found["quantity"].values,
-            f"published for {theirs}": found["published"].values,
-            f"measured here ({model})": found["measured"].values,
+            "quantity": names,
+            f"published for {theirs}": published,
+            f"measured here ({model})": measured,
+            "within a fifth": np.where(known, np.where(agrees, "yes", "no"), ""),
         }
+    )
+    lead = (
+        f"{int((agrees & known).sum())} of {int(known.sum())} figures lie within a fifth of those "
+        f"that were published for {theirs}."
     )
     table = Table(
         title=f"Beside {theirs}",
@@ -39,4 +52,4 @@ def published_section(results: xr.DataTree) -> Section | None:
             )
         ),
     )
-    return Section("Published figures", [table])
+    return Section("Published figures", [table], lead)
