@@ -65,6 +65,7 @@ def test_attention_patterns_are_probabilities(results):
     assert np.triu(pattern[0, 0], 1).max() == 0
 
 
+@pytest.mark.slow
 def test_same_seed_same_results_and_another_seed_others(adder, results):
     again = trace(adder, mn.tasks.addition(range(40)), n_pairs=12, seed=3)
     xr.testing.assert_identical(again, results)

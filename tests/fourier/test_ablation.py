@@ -143,5 +143,5 @@ def test_results_hold_all_that_pages_need(adder, task):
 def test_bad_requests_are_refused(unchecked, adder, task, drawn):
     with pytest.raises(MechnumError, match="give at least one band"):
         filter_effects(adder, task, *drawn, [])
-    with pytest.raises(MechnumError, match="no modules"):
+    with pytest.raises(MechnumError, match="are no list: use"):
         filter_effects(adder, task, *drawn, [high_pass()], [])

@@ -239,7 +239,7 @@ def test_swaps_at_several_layers_read_the_stored_run(position):
 
 
 @pytest.mark.parametrize("table", ["heads", "neuron 1.*, neuron 2.5", "k", "residual"])
-@pytest.mark.parametrize("position", ["end", "all", "each"])
+@pytest.mark.parametrize("position", fixtures.rest_slow(["end", "all", "each"], "end", "all"))
 def test_stacks_of_1_7_and_100_patches_agree(table, position, monkeypatch):
     from mechnum.patching import propagate
 

@@ -37,7 +37,7 @@ def test_numbers_that_are_no_token_are_refused():
 def test_first_pieces_are_refused():
     model = StandIn(digit_level())
     prompts = tasks.addition(range(5, 15), digits="last").prompts(model)
-    with pytest.raises(MechnumError, match="choose numbers of one token, with digits='single'"):
+    with pytest.raises(MechnumError, match="choose smaller numbers, of one token each"):
         answer_tokens(model, prompts)
 
 
