@@ -17,7 +17,6 @@ from mechnum.fourier.bases import BasisKind, fourier_basis
 from mechnum.fourier.filtered_runs import (
     Answers,
     Filtering,
-    Modules,
     answers,
     check_filtering,
 )
@@ -37,7 +36,7 @@ NOTHING: Literal["nothing"] = "nothing"
 class _Condition:
     """One row of the table; `filtering` is None for the model as it is."""
 
-    modules: Modules | Literal["nothing"]
+    modules: str
     band: str
     projection: str
     rank: int
@@ -50,7 +49,7 @@ def filter_effects(
     prompts: Sequence[Prompts],
     numbers: Int[Tensor, " number"],
     bands: Sequence[Band],
-    modules: Sequence[Modules] | None = None,
+    modules: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     position: str | int = "all",
     basis: BasisKind = "orthonormal",
@@ -64,7 +63,8 @@ def filter_effects(
         task: what the prompts are of; it knows which tokens are numbers.
         numbers: token ids of 0 … N − 1, see `mechnum.tasks.answer_tokens`.
         bands: from `low_pass`, `high_pass`, `single_pass` or `without`.
-        modules: whose writes are filtered: "both" (attention and MLPs), "attn", "mlp"; all three
+        modules: whose writes are filtered: "both" (attention and MLPs), "attn", "mlp", or a set of
+            modules by name such as "attn 3 + mlp 5"; the first three
             by default, without "mlp" and "both" where there are no MLPs.
         layers: of which layers; all by default.
         position: "all", the name of a position, or an index.
@@ -137,7 +137,7 @@ def filter_table(effects: xr.Dataset, seed: int = 0) -> xr.Dataset:
     return mean_interval(measures, dim="prompt", seed=seed).assign_coords(effects["rank"].coords)
 
 
-def _modules(model: Model, modules: Sequence[Modules] | None) -> Sequence[Modules]:
+def _modules(model: Model, modules: Sequence[str] | None) -> Sequence[str]:
     if modules is None:
         return ("both", "attn", "mlp") if model.spec.d_mlp else ("attn",)
     if not modules or isinstance(modules, str):

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
-from mechnum.errors import InvalidInput, MechnumError
+from mechnum.errors import MechnumError
 from mechnum.fourier.filters import Removal
 from mechnum.models.decoder import StateName
 from mechnum.models.exact import exact
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
 from mechnum.models.run import Edit
+from mechnum.models.spec import ModelSpec
+from mechnum.patching.node_names import parse_target
+from mechnum.patching.nodes import members
 from mechnum.progress import track
 from mechnum.tasks.positions import resolve_position
 from mechnum.tasks.prompts import Prompts
 
-Modules = Literal["both", "attn", "mlp"]
-_WRITES: dict[Modules, frozenset[StateName]] = {
-    "both": frozenset({"attn_out", "mlp_out"}),
-    "attn": frozenset({"attn_out"}),
-    "mlp": frozenset({"mlp_out"}),
+# Whose writes are filtered: one of these in all layers or some, or modules by name.
+_WRITES: dict[str, tuple[StateName, ...]] = {
+    "both": ("attn_out", "mlp_out"),
+    "attn": ("attn_out",),
+    "mlp": ("mlp_out",),
 }
 
 
@@ -33,13 +36,13 @@ class Filtering(NamedTuple):
 
     Attributes:
         removal: what is taken out of the writes, biases included.
-        modules: whose writes: "attn", "mlp" or "both".
-        layers: of which layers; None for all.
+        modules: whose writes: "attn", "mlp" or "both", or any set by name, as "attn 3 + mlp 5".
+        layers: of which layers; None for all, and for modules by name, which say theirs.
         position: where: "all", the name of a position, or an index.
     """
 
     removal: Removal
-    modules: Modules = "both"
+    modules: str = "both"
     layers: tuple[int, ...] | None = None
     position: str | int = "all"
 
@@ -115,12 +118,11 @@ def _places(
 
 
 def _edit(model: Model, filtering: Filtering, place: int | None) -> Edit:
-    names = _WRITES[filtering.modules]
-    layers = set(range(model.spec.n_layers) if filtering.layers is None else filtering.layers)
+    sites = _sites(filtering, model.spec)
     directions = filtering.removal.tensor(model.decoder.weights.W_E)
 
     def edit(name: StateName, layer: int, value: Tensor, first: int) -> Tensor:
-        if name not in names or layer not in layers:
+        if (name, layer) not in sites:
             return value
         if place is None:
             return _without(value, directions)
@@ -132,6 +134,31 @@ def _edit(model: Model, filtering: Filtering, place: int | None) -> Edit:
         return changed
 
     return edit
+
+
+def _sites(filtering: Filtering, spec: ModelSpec) -> frozenset[tuple[StateName, int]]:
+    """The writes that are filtered.
+
+    Raises:
+        MechnumError: on modules that are none or do not exist.
+    """
+    if filtering.modules in _WRITES:
+        layers = range(spec.n_layers) if filtering.layers is None else filtering.layers
+        return frozenset((name, layer) for name in _WRITES[filtering.modules] for layer in layers)
+    if filtering.layers is not None:
+        raise MechnumError(
+            f"{filtering.modules!r} names modules with their layers: leave the other layers out"
+        )
+    sites = set()
+    for node in members(parse_target(filtering.modules)):
+        node.check(spec)
+        if node.kind not in ("attn", "mlp"):
+            raise MechnumError(
+                f"{node} is no module to filter: use 'both', 'attn', 'mlp', or a set such as "
+                "'attn 3 + mlp 5'"
+            )
+        sites.add((f"{node.kind}_out", node.layer))
+    return frozenset(sites)
 
 
 def _without(value: Tensor, directions: Tensor) -> Tensor:
@@ -149,10 +176,9 @@ def check_filtering(model: Model, prompts: Sequence[Prompts], filtering: Filteri
     if filtering is None:
         return
     spec = model.spec
-    if filtering.modules not in get_args(Modules):
-        raise InvalidInput(f"unknown modules {filtering.modules!r}: use 'both', 'attn' or 'mlp'")
     if filtering.modules == "mlp" and not spec.d_mlp:
         raise MechnumError(f"{model.name} has no MLPs to filter: filter 'attn'")
+    _sites(filtering, spec)
     width = len(filtering.removal.directions)
     if width != spec.d_model:
         raise MechnumError(

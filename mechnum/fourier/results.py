@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mechnum.fourier.ablation import filter_effects, filter_table
 from mechnum.fourier.bases import BasisKind
-from mechnum.fourier.filtered_runs import Modules, answers
+from mechnum.fourier.filtered_runs import answers
 from mechnum.fourier.filters import Band, high_pass, low_pass
 from mechnum.fourier.final_logits import detrended_spectrum, rebuilt_answers
 from mechnum.fourier.lens import fourier_attribution, fourier_lens
@@ -82,7 +82,7 @@ def filter_results(
     model: Model,
     task: Task | None = None,
     bands: Sequence[Band] | None = None,
-    modules: Sequence[Modules] | None = None,
+    modules: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     position: str | int = "all",
     basis: BasisKind = "orthonormal",

@@ -82,6 +82,18 @@ def test_filters_of_one_position_and_some_layers(position):
     check(found, hooked(net, "both", (0, 2), position))
 
 
+def test_any_set_of_modules():
+    net = fixtures.gpt_neox()
+    model = mn.wrap(net)
+    every = " + ".join(f"attn {layer} + mlp {layer}" for layer in range(3))
+    check(answers(model, PROMPTS, Filtering(REMOVAL, every)), hooked(net, "both"))
+    found = answers(model, PROMPTS, Filtering(REMOVAL, "attn 0 + attn 2", None, "end"))
+    check(found, hooked(net, "attn", (0, 2), "end"))
+    mixed = answers(model, PROMPTS, Filtering(REMOVAL, "attn 2 + mlp 0")).loss
+    for other in ("attn 2", "mlp 0", every):
+        assert (mixed - answers(model, PROMPTS, Filtering(REMOVAL, other)).loss).abs().max() > 1e-4
+
+
 def test_an_index_is_the_position_of_that_index():
     model = mn.wrap(fixtures.gptj())
     by_name = answers(model, PROMPTS, Filtering(REMOVAL, "attn", None, "b"))
@@ -99,7 +111,10 @@ def test_batches_change_nothing():
 @pytest.mark.parametrize(
     ("filtering", "message"),
     [
-        (Filtering(REMOVAL, "heads"), "unknown modules 'heads'"),
+        (Filtering(REMOVAL, "heads"), "heads? needs a layer|names no node"),
+        (Filtering(REMOVAL, "head 0.1 + mlp 1"), "head 0.1 is no module to filter: use 'both'"),
+        (Filtering(REMOVAL, "attn 3"), "the model has layers 0 to 2"),
+        (Filtering(REMOVAL, "attn 1", (0,)), "names modules with their layers"),
         (Filtering(REMOVAL, "both", (3,)), "layer 3 does not exist: choose from 0 to 2"),
         (Filtering(REMOVAL, "both", ()), "no layer is filtered"),
         (Filtering(REMOVAL, "both", None, "c"), "no position 'c'"),

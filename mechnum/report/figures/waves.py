@@ -163,10 +163,10 @@ def filter_bars(frame: pd.DataFrame) -> go.Figure:
 
     `frame` comes from `filter_frame`.
     """
-    kinds = [name for name in MODULES if name != "nothing" and name in set(frame["modules"])]
+    kinds = [name for name in dict.fromkeys(frame["modules"]) if name != "nothing"]
     bands = [band for band in dict.fromkeys(frame["band"]) if band != "nothing"]
     figure = panels(
-        [MODULES[kind] for kind in kinds],
+        [str(MODULES.get(kind, kind)) for kind in kinds],
         110 + 52 * len(bands),
         len(kinds),
         shared_yaxes=True,
