@@ -13,6 +13,7 @@ from mechnum.report.clock_frames import CLASSES, COLUMNS, column_of
 from mechnum.report.figures.circuit import draw_edges, edge_legend, node_words, strongest
 from mechnum.report.figures.style import (
     LEGEND_ABOVE,
+    band,
     canvas,
     label_ticks,
     panel_place,
@@ -216,17 +217,7 @@ def cumulative_lines(frames: Mapping[str, pd.DataFrame]) -> go.Figure:
         place, look = panel_place(panel, len(frames)), series(panel)
         k = values(frame["k"])
         if frame["low"].notna().all():
-            figure.add_scatter(
-                x=k + k[::-1],
-                y=values(frame["high"]) + values(frame["low"])[::-1],
-                fill="toself",
-                mode="lines",
-                line={"width": 0},
-                fillcolor=theme.band(look["colour"]),
-                hoverinfo="skip",
-                showlegend=False,
-                **place,
-            )
+            band(figure, k, frame["low"], frame["high"], theme.band(look["colour"]), **place)
         figure.add_scatter(
             x=k,
             y=values(frame["share"]),

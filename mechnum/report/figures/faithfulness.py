@@ -6,7 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from mechnum.report import theme, words
-from mechnum.report.figures.style import LEGEND_ABOVE, canvas, series, values
+from mechnum.report.figures.style import LEGEND_ABOVE, band, canvas, series, values
 
 
 def faithfulness_lines(curve: pd.DataFrame) -> go.Figure:
@@ -34,16 +34,7 @@ def faithfulness_lines(curve: pd.DataFrame) -> go.Figure:
             hoverinfo="text",
         )  # fmt: skip
     if rows["low"].notna().all():
-        figure.add_scatter(
-            x=share + share[::-1],
-            y=values(rows["high"]) + values(rows["low"])[::-1],
-            fill="toself",
-            mode="lines",
-            line={"width": 0},
-            fillcolor=theme.band(look["colour"]),
-            hoverinfo="skip",
-            showlegend=False,
-        )
+        band(figure, share, rows["low"], rows["high"], theme.band(look["colour"]))
     figure.add_scatter(
         x=share,
         y=values(rows["faithfulness"]),

@@ -13,6 +13,7 @@ import xarray as xr
 from mechnum.report import theme, words
 from mechnum.report.figures.style import (
     LEGEND_ABOVE,
+    band,
     panel_place,
     panels,
     series,
@@ -209,19 +210,9 @@ def _line(
     banded = f"{value}_low" in rows and rows[f"{value}_low"].notna().all()
     layers = values(rows["layer"])
     if banded and not single:
-        low, high = values(rows[f"{value}_low"]), values(rows[f"{value}_high"])
-        figure.add_scatter(
-            x=layers + layers[::-1],
-            y=high + low[::-1],
-            fill="toself",
-            mode="lines",
-            line={"width": 0},
-            fillcolor=theme.band(look["colour"]),
-            hoverinfo="skip",
-            showlegend=False,
-            legendgroup=method,
-            **place,
-        )
+        ends = rows[f"{value}_low"], rows[f"{value}_high"]
+        fill = theme.band(look["colour"])
+        band(figure, layers, *ends, fill, legendgroup=method, **place)
     hover = []
     for _, row in rows.iterrows():
         text = words.number(float(row[value]))

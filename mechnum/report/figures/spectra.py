@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from mechnum.report import theme, words
 from mechnum.report.figures.style import (
     LEGEND_ABOVE,
+    band,
     canvas,
     label_ticks,
     series,
@@ -34,17 +35,8 @@ def spectrum_lines(frame: pd.DataFrame, baseline: pd.DataFrame | None = None) ->
     """
     figure = canvas(420)
     x = values(_waves(frame))
-    low, high = (values(frame[name].clip(lower=_FLOOR)) for name in ("null_low", "null_high"))
-    figure.add_scatter(
-        x=x + x[::-1],
-        y=high + low[::-1],
-        fill="toself",
-        mode="lines",
-        line={"width": 0},
-        fillcolor=theme.band(theme.EDGE, 0.3),
-        hoverinfo="skip",
-        name="chance (95 %)",
-    )
+    ends = (frame[name].clip(lower=_FLOOR) for name in ("null_low", "null_high"))
+    band(figure, x, *ends, theme.band(theme.EDGE, 0.3), name="chance (95 %)")
     if baseline is not None:
         _line(figure, baseline, "log counts", 1)
     _line(figure, frame, "share", 0)

@@ -61,6 +61,31 @@ def series(index: int) -> dict[str, str]:
     }
 
 
+def band(
+    figure: go.Figure,
+    x: Iterable[Any],
+    low: Iterable[Any],
+    high: Iterable[Any],
+    fill: str,
+    **trace: Any,
+) -> None:
+    """Fill the space between two lines, such as the ends of intervals; it answers no pointer.
+
+    `trace` goes to plotly: the panel, or a name for the legend, which has none otherwise.
+    """
+    along = values(x)
+    figure.add_scatter(
+        x=along + along[::-1],
+        y=values(high) + values(low)[::-1],
+        fill="toself",
+        mode="lines",
+        line={"width": 0},
+        fillcolor=fill,
+        hoverinfo="skip",
+        **{"showlegend": "name" in trace, **trace},
+    )
+
+
 def values(items: Iterable[Any]) -> list[Any]:
     """Plain numbers with NaN as None, which plotly draws as a gap."""
     return plain(list(items), DIGITS)  # type: ignore[return-value]

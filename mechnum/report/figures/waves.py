@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from mechnum.report import theme, words
 from mechnum.report.figures.style import (
     LEGEND_ABOVE,
+    band,
     canvas,
     label_ticks,
     panel_place,
@@ -98,16 +99,7 @@ def rebuilt_lines(frame: pd.DataFrame) -> go.Figure:
         rows = frame[frame["ranking"] == ranking]
         look, kept = series(index), values(rows["kept"])
         if rows["low"].notna().all():
-            figure.add_scatter(
-                x=kept + kept[::-1],
-                y=values(rows["high"]) + values(rows["low"])[::-1],
-                fill="toself",
-                mode="lines",
-                line={"width": 0},
-                fillcolor=theme.band(look["colour"]),
-                hoverinfo="skip",
-                showlegend=False,
-            )
+            band(figure, kept, rows["low"], rows["high"], theme.band(look["colour"]))
         figure.add_scatter(
             x=kept,
             y=values(rows["accuracy"]),
