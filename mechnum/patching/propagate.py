@@ -149,7 +149,7 @@ class _Stack:
         """What attention writes; in the last layer at the last position alone."""
         if layer == self.decoder.spec.n_layers - 1:
             return self.decoder.attention_at_end(layer, rows, past)
-        return self.decoder.attention(layer, rows, past).out
+        return self.decoder.attention_write(layer, rows, past)
 
     def both_halves(self, layer: int, past: KeysValues | None, rows: Tensor) -> Tensor:
         """What attention and MLP of a parallel block write."""

@@ -35,8 +35,8 @@ def spectrum_lines(frame: pd.DataFrame, baseline: pd.DataFrame | None = None) ->
     """
     figure = canvas(420)
     x = values(_waves(frame))
-    ends = (frame[name].clip(lower=_FLOOR) for name in ("null_low", "null_high"))
-    band(figure, x, *ends, theme.band(theme.EDGE, 0.3), name="chance (95 %)")
+    low, high = (frame[name].clip(lower=_FLOOR) for name in ("null_low", "null_high"))
+    band(figure, x, low, high, theme.band(theme.EDGE, 0.3), name="chance (95 %)")
     if baseline is not None:
         _line(figure, baseline, "log counts", 1)
     _line(figure, frame, "share", 0)
