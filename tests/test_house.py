@@ -25,6 +25,9 @@ BELOW = {
 }
 ANALYSES = ("fourier", "helix", "neurons", "probes", "grokking", "beliefs")
 BELOW |= {part: {"models", "tasks", "patching"} - {part} for part in ANALYSES}
+# Waves over numbers are what neurons, probes and grokked nets are described with.
+for part in ("neurons", "probes", "grokking"):
+    BELOW[part].add("fourier")
 BELOW["circuits"] = {*BELOW}
 BELOW["cli"] = {*BELOW}
 

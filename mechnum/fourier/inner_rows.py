@@ -16,6 +16,7 @@ from mechnum.errors import MechnumError
 from mechnum.fourier.model_tables import NUMBERS, matrix_rows, said_of
 from mechnum.fourier.output_rows import unembedding_rows
 from mechnum.fourier.tables import DIMENSION, NUMBER
+from mechnum.models.decoder import NEURON_STATES
 from mechnum.models.model import Model
 from mechnum.tasks.examples import bos_policy
 from mechnum.tasks.prompts import TokenSequences
@@ -31,6 +32,7 @@ StateRowsOf = Literal[
     "z",
     "attn_out",
     "resid_mid",
+    "mlp_pre",
     "mlp_hidden",
     "mlp_out",
     "resid_post",
@@ -102,7 +104,7 @@ def state_rows(
         UserWarning: where some numbers are read at the very first position and others are not.
     """
     prompts = number_prompts(model, numbers, template, digits)
-    if of in ("mlp_out", "mlp_hidden") and not model.spec.d_mlp:
+    if of in ("mlp_out", *NEURON_STATES) and not model.spec.d_mlp:
         raise MechnumError(f"{model.name} has no MLPs: use 'resid' or 'attn_out'")
     if of == "resid":
         states = states_of(model, prompts, position)

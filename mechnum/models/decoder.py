@@ -44,10 +44,13 @@ StateName = Literal[
     "z",
     "attn_out",
     "resid_mid",
+    "mlp_pre",
     "mlp_hidden",
     "mlp_out",
     "resid_post",
 ]
+# Those of the neurons.
+NEURON_STATES: tuple[StateName, ...] = ("mlp_pre", "mlp_hidden")
 Visit = Callable[[StateName, Tensor], Tensor]
 
 
@@ -235,7 +238,13 @@ class Decoder:
         Args:
             resid: the residual after attention, or the block's input in parallel blocks.
         """
-        hidden = visit("mlp_hidden", self.mlp_hidden(layer, self.mlp_norm(layer, resid)))
+        hidden, gate = self.pre_activations(layer, self.mlp_norm(layer, resid))
+        # What the activation function reads: in gated MLPs that is the gate.
+        if gate is None:
+            hidden = visit("mlp_pre", hidden)
+        else:
+            gate = visit("mlp_pre", gate)
+        hidden = visit("mlp_hidden", self.activated(hidden, gate))
         return visit("mlp_out", self.mlp_out(layer, hidden))
 
     def mlp_norm(

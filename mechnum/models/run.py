@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mechnum.errors import MechnumError
-from mechnum.models.decoder import Decoder, KeysValues, StateName
+from mechnum.models.decoder import NEURON_STATES, Decoder, KeysValues, StateName
 from mechnum.models.exact import exact
 from mechnum.models.spec import ModelSpec
 
@@ -32,8 +32,9 @@ class Run:
         states: one tensor a layer for each name, first axis prompt.
             `resid_pre`, `resid_mid` (sequential blocks only), `resid_post`, `attn_out`, `mlp_out`:
             [prompt, pos, d_model]; `q`, `z`: [prompt, pos, head, d_head]; `k`, `v`:
-            [prompt, pos, kv_head, d_head]; `pattern`: [prompt, head, pos, key]; `mlp_hidden`:
-            [prompt, pos, d_mlp]. `q` and `k` are after rotation.
+            [prompt, pos, kv_head, d_head]; `pattern`: [prompt, head, pos, key]; `mlp_pre`
+            (what the activation function reads; in gated MLPs the gate) and `mlp_hidden`
+            (activations, after any gate): [prompt, pos, d_mlp]. `q` and `k` are after rotation.
         last: the last residual, before the final norm, from `start` on.
     """
 
@@ -181,7 +182,8 @@ def _run_part(
         resid = decoder.block(layer, resid, past, partial(keep, layer))
         if decoder.weights.blocks[layer].mlp is None:
             keep(layer, "mlp_out", torch.zeros_like(resid))
-            keep(layer, "mlp_hidden", resid.new_zeros(*resid.shape[:-1], 0))
+            for name in NEURON_STATES:
+                keep(layer, name, resid.new_zeros(*resid.shape[:-1], 0))
     return _Part(tokens.shape[1], kept, resid[0, :, cut:].clone())
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float32, Float64, Int64
 
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer, seed_sequence
-from mechnum.models.decoder import StateName
+from mechnum.models.decoder import NEURON_STATES, StateName
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
 from mechnum.models.run import Run
@@ -82,7 +82,7 @@ def activations_of(
 
     Args:
         name: "attn_out", "mlp_out", "resid_mid", ...: [d_model]; "q", "z": [head, d_head]; "k",
-            "v": [kv_head, d_head]; "mlp_hidden": [d_mlp]. See `mechnum.models.run.Run`.
+            "v": [kv_head, d_head]; "mlp_pre", "mlp_hidden": [d_mlp]. See `mechnum.models.run.Run`.
 
     Raises:
         MechnumError: as `states_of`, on states that the model does not have, and on "pattern",
@@ -141,7 +141,7 @@ def _width(name: StateName, spec: ModelSpec) -> tuple[int, ...]:
         return spec.n_heads, spec.d_head
     if name in ("k", "v"):
         return spec.n_kv_heads, spec.d_head
-    return (spec.d_mlp,) if name == "mlp_hidden" else (spec.d_model,)
+    return (spec.d_mlp,) if name in NEURON_STATES else (spec.d_model,)
 
 
 def numbers_of(

@@ -33,7 +33,18 @@ def test_a_run_from_a_position_on_is_the_end_of_a_whole_run():
     assert whole.past(0) is None
 
 
-ALL_STATES = ("resid_pre", "q", "k", "v", "pattern", "z", "attn_out", "mlp_hidden", "resid_post")
+ALL_STATES = (
+    "resid_pre",
+    "q",
+    "k",
+    "v",
+    "pattern",
+    "z",
+    "attn_out",
+    "mlp_pre",
+    "mlp_hidden",
+    "resid_post",
+)
 
 
 def assert_same_run(run, expected):
@@ -95,6 +106,40 @@ def test_edits_are_hooks_on_the_modules_and_are_kept(start):
     handle.remove()
     torch.testing.assert_close(found["mlp_out", 1], written[0][:, start:], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(found["resid_post", 1], states[2][:, start:], atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "module"),
+    [("gptj", "fc_in"), ("gpt_neox parallel", "dense_h_to_4h"), ("llama grouped", "gate_proj")],
+)
+def test_pre_activations_are_what_the_activation_function_reads(architecture, module):
+    """Against hooks on transformers' modules; an edit of them reaches what is written."""
+    net = fixtures.ARCHITECTURES[architecture]()
+    double = {("mlp_pre", 1)}
+    found = wrap(net).run(
+        TOKENS,
+        ("mlp_pre", "mlp_out"),
+        edit=lambda name, layer, value, _: 2 * value if (name, layer) in double else value,
+    )
+    mlp = fixtures.submodules(net, 1)[1]
+    seen = {}
+
+    def doubled(module, inputs, output):
+        return seen.setdefault("pre", 2 * output)
+
+    def written(module, inputs, output):
+        seen["out"] = output
+
+    handles = [
+        mlp.get_submodule(module).register_forward_hook(doubled),
+        mlp.register_forward_hook(written),
+    ]
+    with torch.no_grad():
+        net(TOKENS)
+    for handle in handles:
+        handle.remove()
+    torch.testing.assert_close(found["mlp_pre", 1], seen["pre"], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found["mlp_out", 1], seen["out"], atol=1e-5, rtol=1e-5)
 
 
 def test_selected_logits_are_columns_of_all():
