@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -11,10 +11,10 @@ import xarray as xr
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.fourier.periods import PERIODS, default_periods
 from mechnum.inputs import numbers_with_states, to_numpy
-from mechnum.models.decoder import StateName
 from mechnum.models.memory import batches
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import layers_with_neurons
+from mechnum.neurons.states import STATE_OF, Of, check_of
 from mechnum.neurons.wave_fits import WaveFits
 from mechnum.neurons.waves import operands_in, wave_design
 from mechnum.patching.provenance import prompt_attributes
@@ -23,10 +23,6 @@ from mechnum.tasks.arithmetic import ModularAddition
 from mechnum.tasks.prompts import Prompts
 from mechnum.tasks.states import numbers_of, runs_at
 from mechnum.tasks.task import Task
-
-# What the activation function reads (in gated MLPs the gate), or the activation after any gate.
-Of = Literal["pre", "hidden"]
-STATE_OF: dict[Of, StateName] = {"pre": "mlp_pre", "hidden": "mlp_hidden"}
 
 
 def fit(
@@ -82,8 +78,7 @@ def fit(
         MechnumError: as `mechnum.neurons.fit_values`, and where the model has no such layers or
             cannot read the prompts.
     """
-    if of not in get_args(Of):
-        raise MechnumError(f"of={of!r} is not known: use 'pre' or 'hidden'")
+    check_of(of)
     with_mlp = layers_with_neurons(model, layers)
     prompts = task.prompts(model) if prompts is None else prompts
     if not sum(map(len, prompts)):

@@ -114,9 +114,7 @@ def _waves(fitted: xr.Dataset) -> list[tuple[float, str]]:
             argument = _shifted(variable, shift)
             if any(character in argument for character in "+-− "):
                 argument = f"({argument})"
-            turns = (
-                f"2π/{period:.4g}" if modulus is None else f"2π·{modulus / period:.4g}/{modulus}"
-            )
+            turns = f"/{period:.4g}" if modulus is None else f"·{modulus / period:.4g}/{modulus}"
             found.append((float(own["amplitude"]), f"cos(2π{turns} {argument})"))
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from mechnum.errors import MechnumError
 from mechnum.models.model import Model
 from mechnum.models.norms import at_least_float32
 from mechnum.neurons.chosen import chosen_neurons, node_coordinates
-from mechnum.neurons.fits import STATE_OF, Of
+from mechnum.neurons.states import STATE_OF, Of, check_of
 from mechnum.patching.node_names import NodeNames
 from mechnum.patching.nodes import grouped
 from mechnum.patching.provenance import prompt_attributes
@@ -49,8 +48,7 @@ def operand_maps(
         MechnumError: on neurons that do not exist, on no prompts, and as
             `mechnum.tasks.activations_of`.
     """
-    if of not in get_args(Of):
-        raise MechnumError(f"of={of!r} is not known: use 'pre' or 'hidden'")
+    check_of(of)
     nodes = chosen_neurons(model, neurons)
     prompts = task.prompts(model) if isinstance(task, Task) else list(task)
     n_prompts = sum(map(len, prompts))
@@ -73,7 +71,7 @@ def operand_maps(
         written = at_least_float32(mlp.W_out[group.parts]) @ W_U
         logit[group.rows] *= written.float().cpu().numpy()[:, which.reshape(-1)]
     order = np.argsort(np.concatenate([group.index.numpy() for group in prompts]), kind="stable")
-    names = [name for name in prompts[0].variables]
+    names = list(prompts[0].variables)
     numbers = {name: torch.cat([group.variables[name] for group in prompts]) for name in names}
     return xr.Dataset(
         {

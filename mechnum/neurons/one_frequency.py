@@ -19,6 +19,7 @@ from mechnum.fourier.spectra import power_of, shares
 from mechnum.models.memory import batches
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import layers_with_neurons
+from mechnum.neurons.states import STATE_OF, Of, check_of
 from mechnum.patching.provenance import prompt_attributes
 from mechnum.progress import track
 from mechnum.tasks.arithmetic import ModularAddition
@@ -54,7 +55,7 @@ def frequency_share(model: Model, task: Task) -> xr.Dataset:
     shape = (model.spec.n_layers, model.spec.d_mlp)
     share = np.full((*shape, len(basis.frequencies)), np.nan)
     status = np.full(shape, "no MLP", dtype="<U8")
-    for layer, neurons, grid in _grids(model, task):
+    for layer, neurons, grid in _grids(model, task, "hidden"):
         spread, varies = _without_mean(grid)
         status[layer, neurons] = np.where(varies, "varies", "constant")
         share[layer, neurons] = np.where(varies, _block_shares(spread, basis), np.nan).T
@@ -82,16 +83,19 @@ def frequency_share(model: Model, task: Task) -> xr.Dataset:
             "frequency": basis.frequencies,
             "period": ("frequency", basis.periods),
         },
-        attrs=_said(model, task) | {"explained_from": EXPLAINED},
+        attrs=_said(model, task, "hidden") | {"explained_from": EXPLAINED},
     )
 
 
-def phase_sums(model: Model, task: Task) -> xr.Dataset:
+def phase_sums(model: Model, task: Task, of: Of = "pre") -> xr.Dataset:
     """Is the phase that a neuron writes the sum of the phases that it reads?
 
     A neuron that fires most where wa = φ_a and wb = φ_b adds a and b if it writes cos(wc − φ_a −
-    φ_b). Its profiles are its mean activation for each a, for each b, and W_out · W_U over the p
-    classes, each at its own strongest frequency k: A cos(2πkn/p − φ).
+    φ_b). Its profiles are its mean for each a, for each b, and W_out · W_U over the p classes, each
+    at its own strongest frequency k: A cos(2πkn/p − φ).
+
+    Args:
+        of: what is averaged: "pre", what the activation function reads, or "hidden", after it.
 
     Returns:
         Over (layer, neuron): for each `profile` ("a", "b", "output") `frequency`, `phase` in
@@ -103,12 +107,13 @@ def phase_sums(model: Model, task: Task) -> xr.Dataset:
     Raises:
         MechnumError: as `frequency_share`.
     """
+    check_of(of)
     p = _modulus(task)
     shape = (model.spec.n_layers, model.spec.d_mlp, 3)
     frequency, phase, power = (np.full(shape, np.nan) for _ in range(3))
     rows = {layer: neuron_rows(model, layer, range(p)) for layer in layers_with_neurons(model)}
     status = np.full(shape[:2], "no MLP", dtype="<U13")
-    for layer, neurons, grid in _grids(model, task):
+    for layer, neurons, grid in _grids(model, task, of):
         output = rows[layer].values[neurons].T.astype(np.float64)
         for place, profile in enumerate((grid.mean(axis=1), grid.mean(axis=0), output)):
             at = (layer, neurons, place)
@@ -133,7 +138,7 @@ def phase_sums(model: Model, task: Task) -> xr.Dataset:
             "neuron": np.arange(shape[1]),
             "profile": ["a", "b", "output"],
         },
-        attrs=_said(model, task),
+        attrs=_said(model, task, of),
     )
 
 
@@ -145,20 +150,20 @@ def _modulus(task: Task) -> int:
     return task.p
 
 
-def _said(model: Model, task: Task) -> dict[str, str | int | float]:
+def _said(model: Model, task: Task, of: Of) -> dict[str, str | int | float]:
     return prompt_attributes(model, task.prompts(model)) | {
         "task": task.name,
         "modulus": _modulus(task),
-        "of": "hidden",
+        "of": of,
     }
 
 
-def _grids(model: Model, task: Task) -> Iterator[tuple[int, slice, _Grid]]:
+def _grids(model: Model, task: Task, of: Of) -> Iterator[tuple[int, slice, _Grid]]:
     """Activations of some neurons of a layer over all (a, b)."""
     p = _modulus(task)
     with_mlp = layers_with_neurons(model)
     # The task asks for all pairs in one group, b fastest.
-    activations = activations_of(model, task.prompts(model), "mlp_hidden")
+    activations = activations_of(model, task.prompts(model), STATE_OF[of])
     for layer in track(with_mlp, "neurons over a and b"):
         for neurons in batches(activations.shape[-1], 4 * 8 * p * p):
             own = activations[layer][:, neurons].astype(np.float64)

@@ -17,8 +17,8 @@ from mechnum.models.memory import batches
 from mechnum.neurons.waves import WaveDesign
 
 FITTED, CONSTANT = "fitted", "constant"
-# Values in float64 of one block of neurons: so few that they stay in the cache.
-_CACHED_VALUES = 500_000
+# Neurons at a time: so few that their values in float64 stay in the cache.
+_BLOCK = 512
 
 
 class WaveFits:
@@ -64,21 +64,18 @@ class WaveFits:
         Raises:
             InvalidInput: on values that are not finite.
         """
-        self._rounding = max(self._rounding, float(np.finfo(values.dtype).eps))
-        order = np.argsort(self._fold[rows], kind="stable")
-        sorted_rows = rows[order]
-        ends = np.searchsorted(self._fold[sorted_rows], np.arange(self._n_folds + 1))
-        size = max(1, _CACHED_VALUES // max(len(rows), 1))
-        for start in range(0, values.shape[1], size):
-            own = values[:, start : start + size]
-            at = slice(first + start, first + start + own.shape[1])
-            self._note_range(own, at)
-            # Without their offset, so that the sums of squares keep what differs.
-            shifted = np.subtract(own[order], self._shift[at], dtype=np.float64)
-            for fold in range(self._n_folds):
-                part = slice(ends[fold], ends[fold + 1])
-                self._products[fold, :, at] += self._basis[sorted_rows[part]].T @ shifted[part]
-                self._squares[fold, at] += np.einsum("ij,ij->j", shifted[part], shifted[part])
+        self._note_range(values, slice(first, first + values.shape[1]))
+        folds = self._fold[rows]
+        for fold in range(self._n_folds):
+            held_out = np.flatnonzero(folds == fold)
+            columns = self._basis[rows[held_out]].T
+            for start in range(0, values.shape[1], _BLOCK):
+                own = values[:, start : start + _BLOCK][held_out]
+                at = slice(first + start, first + start + own.shape[1])
+                # Without their offset, so that the sums of squares keep what differs.
+                shifted = np.subtract(own, self._shift[at], dtype=np.float64)
+                self._products[fold, :, at] += columns @ shifted
+                self._squares[fold, at] += np.einsum("ij,ij->j", shifted, shifted)
 
     def _note_range(self, values: Float[np.ndarray, "row neuron"], at: slice) -> None:
         low, high = values.min(axis=0), values.max(axis=0)
@@ -87,11 +84,11 @@ class WaveFits:
             raise InvalidInput(
                 f"values of neuron {bad} are not finite: load the model with dtype='float32'"
             )
-        new = self._count[at] == 0
-        self._shift[at] = np.where(new, values[0], self._shift[at])
+        self._shift[at] = np.where(self._count[at] == 0, values[0], self._shift[at])
         self._low[at] = np.minimum(self._low[at], low)
         self._high[at] = np.maximum(self._high[at], high)
         self._count[at] += len(values)
+        self._rounding = max(self._rounding, float(np.finfo(values.dtype).eps))
 
     def result(self) -> xr.Dataset:
         """The fits, over `neuron`; see `mechnum.neurons.fit`.
