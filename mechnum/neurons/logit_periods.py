@@ -32,7 +32,7 @@ OTHER = "other"
 # How far, in waves over all numbers, a period that is no bin of theirs may be from the one found.
 _TOLERANCE = 1.0
 _LONG = 100
-_ROUNDING = 1e-12  # Share of the squared length that the spectrum of a constant leaves.
+_ROUNDING = 1e-12  # Share of squares that a spectrum or a fit has where there is nothing.
 
 
 def periods(
@@ -51,7 +51,8 @@ def periods(
     without the final norm: the activation only scales it. T_out belongs to the fit's period T that
     is nearest in frequency, where |k − N/T| is at most 1; the longest that there is, N, stands for
     every T ≥ 100. Of a modular net, whose numbers are its p classes, the periods p/k are exact, and
-    no other belongs to them.
+    no other belongs to them; their neurons' waves in a+b are in the activations, so fit those
+    (`of="hidden"`).
 
     Args:
         fitted: what `mechnum.neurons.fit` gave for this model, with waves in a+b.
@@ -63,7 +64,7 @@ def periods(
 
     Returns:
         Over (layer, neuron), or over `node` for chosen neurons: `t_in`, NaN where the fit explains
-        nothing (q > .05) or there is none; `t_out`, NaN where a neuron writes the same to all
+        nothing (q > .05) or has no waves in a+b; `t_out`, NaN where a neuron writes the same to all
         numbers; `group`, the fit's period that T_out belongs to, NaN for none; `reason`, why one is
         missing. `count` over (period, written): neurons by T_in and group. `agreement`, the share
         of those counted whose group is their T_in; `agreement_null` and `agreement_p`, its mean
@@ -81,7 +82,7 @@ def periods(
     if numbers is None:
         numbers = SUMS if modulus is None else range(modulus)
     numbers = list(numbers)
-    table = fitted[["amplitude", "q", "status"]].sel(variable="a+b")
+    table = fitted[["amplitude", "sum_share", "q", "status"]].sel(variable="a+b")
     written = xr.full_like(table["q"], np.nan)
     layers = table["layer"].values if nodes is None else sorted({node.layer for node in nodes})
     for layer in track(list(layers), "periods of neurons' logits"):
@@ -147,7 +148,8 @@ def _strongest(rows: xr.DataArray) -> Float64[np.ndarray, " neuron"]:
 def _read_and_written(table: xr.Dataset, n_numbers: int, exact: bool) -> xr.Dataset:
     """`t_in`, `t_out`, `group` and `reason` of every neuron."""
     fitted_periods = table["period"].values
-    fits = (table["status"] == FITTED) & (table["q"] <= ALPHA)
+    waves = table["sum_share"] > _ROUNDING
+    fits = (table["status"] == FITTED) & (table["q"] <= ALPHA) & waves
     # Neurons without a fit have amplitudes that are not numbers.
     strongest = table["amplitude"].fillna(0).argmax("period").values
     t_in = xr.where(fits, table["q"].copy(data=fitted_periods[strongest]), np.nan)
@@ -160,6 +162,7 @@ def _read_and_written(table: xr.Dataset, n_numbers: int, exact: bool) -> xr.Data
     near = distance.min(axis=-1) <= (1e-6 if exact else _TOLERANCE)
     group = table["t_out"].copy(data=np.where(near, fitted_periods[nearest], np.nan))
     reason = np.where(table["t_out"].isnull(), "writes the same to all numbers", "")
+    reason = np.where(waves, reason, "no waves in a+b")
     reason = np.where(table["q"] > ALPHA, "the fit explains nothing", reason)
     reason = np.where(table["status"] == FITTED, reason, table["status"])
     return xr.Dataset(
