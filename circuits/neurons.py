@@ -65,7 +65,8 @@ def measure_neurons(
     Returns:
         `/neurons`: one row for each described neuron (see `mechnum.neurons.described`); `/rank`:
         `rank`; `/fits`: `fit` of all neurons; `/periods`, `/maps`, `/heuristics` and
-        `/adjudication/<state>` of the described ones; `/kept` and `/replaced`: accuracy with only these; `/mlps`: `mlp_shares`;
+        `/adjudication/<state>` of the described ones; `/kept` and `/replaced`: accuracy with only
+        these; `/mlps`: `mlp_shares`;
         `/knock_out` and `/by_prompt`; of modular nets `/frequencies` and `/phases`; `/prompts`.
 
     Raises:

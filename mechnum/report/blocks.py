@@ -87,7 +87,7 @@ class Table:
     """A table that readers sort, filter, copy and download.
 
     More than `most` rows are cut off, which the page says; order `frame` by importance before.
-    `maps` are small pictures in a last column, one for each row.
+    `maps` are small pictures in a first column, one for each row.
     """
 
     kind: ClassVar[str] = "table"

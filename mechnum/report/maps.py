@@ -19,7 +19,7 @@ _MISSING = -128
 
 @dataclass(frozen=True)
 class Maps:
-    """A map for each row of a table, drawn small in a column of its own.
+    """A map for each row of a table, drawn small in a first column of its own.
 
     A page keeps a map as one byte for each value, in 127 steps from 0 to the map's largest.
 

@@ -9,7 +9,7 @@ import xarray as xr
 from mechnum.report import reading
 from mechnum.report.maps import Maps
 
-MOST_MAPS = 200  # Rows of the table whose maps a page carries: about 13 kB for each map.
+MOST_MAPS = 100  # Rows of the table whose maps a page carries: about 13 kB for each map.
 _VIEWS = {"activation": "activation", "pre": "pre-activation", "logit": "logit of the answer"}
 STATES = ("pre", "hidden")
 STATE_NAMES = {"pre": "pre-activation", "hidden": "activation"}
@@ -29,22 +29,23 @@ def shown_frame(results: xr.DataTree) -> pd.DataFrame:
         "layer": "layer",
         "neuron": "neuron",
         "total": "total",
-        "total_low": "total low",
-        "total_high": "total high",
         "total_q": "q",
         "direct": "direct",
-        "direct_low": "direct low",
-        "direct_high": "direct high",
-        "estimate": "estimate",
         "formula": "fit",
         "r2": "R²",
-        "nrmse": "NRMSE",
         "sum_share": "a+b share",
         "t_in": "T_in",
         "t_out": "T_out",
         "heuristics": "heuristics",
-        "verdict pre": "better on pre",
-        "verdict hidden": "better on activation",
+        "verdict pre": "better for pre",
+        "verdict hidden": "better for activation",
+        "total_low": "total low",
+        "total_high": "total high",
+        "direct_low": "direct low",
+        "direct_high": "direct high",
+        "direct_q": "direct q",
+        "estimate": "estimate",
+        "nrmse": "NRMSE",
     }
     return frame[[name for name in names if name in frame]].rename(columns=names)
 

@@ -83,9 +83,13 @@ def accuracy_curves(frame: pd.DataFrame) -> go.Figure:
 
 
 def ecdf_lines(samples: Mapping[str, Sequence[float]], axis_title: str, floor: float) -> go.Figure:
-    """Share of each sample that lies above a value: one falling line for each; cut off below
-    `floor`."""
+    """Share of each sample that lies above a value: one falling line for each.
+
+    The axis begins at 0, or further left where there is something, but not before `floor`.
+    """
     figure = canvas(340)
+    least = [np.nanmin(sample, initial=0.0) for sample in samples.values()]
+    floor = max(floor, min(0.0, *least))
     for index, (name, sample) in enumerate(samples.items()):
         ordered = np.sort(np.asarray(sample, dtype=float))
         ordered = ordered[np.isfinite(ordered)]
@@ -104,7 +108,7 @@ def ecdf_lines(samples: Mapping[str, Sequence[float]], axis_title: str, floor: f
             hovertemplate=f"<b>{name}</b><br>%{{y:.1%}} above %{{x:.2f}}<extra></extra>",
         )
     figure.update_layout(
-        xaxis={"title": {"text": axis_title}, "range": [floor, 1.02]},
+        xaxis={"title": {"text": axis_title}, "range": [floor - 0.02, 1.02]},
         yaxis={"title": {"text": "share of neurons above"}, "tickformat": ".0%",
                "range": [-0.02, 1.03]},
         legend=LEGEND_ABOVE,

@@ -94,9 +94,9 @@ def verdict_section(results: xr.DataTree) -> Section | None:
     if not frames:
         return None
     attrs = next(
-        reading.attributes(results, f"adjudication/{state}")
+        found.attrs
         for state in STATES
-        if reading.group(results, f"adjudication/{state}") is not None
+        if (found := reading.group(results, f"adjudication/{state}")) is not None
     )
     data = pd.concat([one.assign(state=name) for name, one in frames.items()], ignore_index=True)
     return Section(

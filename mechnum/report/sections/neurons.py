@@ -100,7 +100,8 @@ def accuracy_section(results: xr.DataTree) -> Section | None:
             text="The best k neurons are kept, or made to do what their fits say; all other "
             "neurons of all layers have their mean activation at the last position. The whole "
             f"model answers {words.percent(whole)} of these prompts, and "
-            f"{words.percent(none)} with every neuron at its mean.",
+            f"{words.percent(none)} with every neuron at its mean. A kept neuron also feels what the "
+            "ablation changes before it; a fit does not, and can do better.",
             estimand="Share of prompts whose most likely token is the right answer",
             n=f"{kept.sizes['prompt']} prompts",
             interval=f"{WILSON}; of random orders, the mean with the outermost ends",
@@ -115,7 +116,7 @@ def accuracy_section(results: xr.DataTree) -> Section | None:
 
 def fits_section(results: xr.DataTree) -> Section:
     """How well waves describe neurons, which periods are read and written, and the MLPs."""
-    attrs = reading.attributes(results, "fits")
+    attrs = results["fits"].attrs
     fits = results["fits"].to_dataset()
     top = results["neurons"]["r2"].values
     every = fits["r2"].values.ravel()

@@ -90,7 +90,7 @@ const Tables = (() => {
     const heads = names.map((name, index) => element("th", { scope: "col", class: numeric[index] ? "number" : "" },
       element("button", { type: "button", onclick: () => sort(index) }, name.replaceAll("_", " "))));
     // Pictures have no order to sort by.
-    if (table.maps) heads.push(element("th", { scope: "col", class: "unsorted" }, table.maps.column));
+    const pictured = table.maps ? [element("th", { scope: "col", class: "unsorted" }, table.maps.column)] : [];
     const body = element("tbody");
     const more = element("p", { class: "rest" }, element("button", { type: "button", onclick: () => { shown += 10 * step; fill(); } }, "Show more rows"));
     host.append(
@@ -101,7 +101,7 @@ const Tables = (() => {
         count),
       element("div", { class: "frame", tabindex: "0", role: "group", "aria-label": table.title },
         element("table", {}, element("caption", { class: "hidden" }, table.title),
-          element("thead", {}, element("tr", {}, ...heads)), body)),
+          element("thead", {}, element("tr", {}, ...pictured, ...heads)), body)),
       more);
 
     function picked() {
@@ -128,9 +128,9 @@ const Tables = (() => {
       fill();
     }
     function fill() {
-      const part = rows.slice(0, shown).map((row) => element("tr", {}, ...columns.map((column, index) =>
-        element("td", { class: numeric[index] ? "number" : "" }, show(column[row]))),
-        ...(table.maps ? [OperandMaps.cell(table.maps, row)] : [])));
+      const part = rows.slice(0, shown).map((row) => element("tr", {},
+        ...(table.maps ? [OperandMaps.cell(table.maps, row)] : []),
+        ...columns.map((column, index) => element("td", { class: numeric[index] ? "number" : "" }, show(column[row])))));
       body.replaceChildren(...part);
       more.hidden = rows.length <= shown;
       const visible = Math.min(shown, rows.length);
