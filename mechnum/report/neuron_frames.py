@@ -129,7 +129,8 @@ def period_counts(results: xr.DataTree) -> pd.DataFrame | None:
     if periods is None:
         return None
     counts = periods["count"].transpose("period", "written").to_pandas()
-    counts.index = [f"{period:g}" for period in counts.index]
+    counts.index = [f"{period:.4g}" for period in counts.index]
+    counts.columns = [*counts.index, *counts.columns[len(counts.index) :]]
     return counts
 
 

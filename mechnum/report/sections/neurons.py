@@ -57,9 +57,11 @@ def table_section(results: xr.DataTree) -> Section:
     return Section("Top neurons", [table])
 
 
-def layers_section(results: xr.DataTree) -> Section:
-    """Where the best neurons of all are."""
+def layers_section(results: xr.DataTree) -> Section | None:
+    """Where the best neurons of all are; nothing to say of a single layer."""
     frame, attrs = layer_frame(results), results["rank/neurons"].attrs
+    if len(frame) < 2:
+        return None
     shape = results["rank/neurons"].sizes
     n_neurons = shape["layer"] * shape["neuron"]
     best = max(1, round(n_neurons / 100))
@@ -100,8 +102,8 @@ def accuracy_section(results: xr.DataTree) -> Section | None:
             text="The best k neurons are kept, or made to do what their fits say; all other "
             "neurons of all layers have their mean activation at the last position. The whole "
             f"model answers {words.percent(whole)} of these prompts, and "
-            f"{words.percent(none)} with every neuron at its mean. A kept neuron also feels what the "
-            "ablation changes before it; a fit does not, and can do better.",
+            f"{words.percent(none)} with every neuron at its mean. A kept neuron also feels what "
+            "the ablation changes before it; a fit does not, and can do better.",
             estimand="Share of prompts whose most likely token is the right answer",
             n=f"{kept.sizes['prompt']} prompts",
             interval=f"{WILSON}; of random orders, the mean with the outermost ends",
