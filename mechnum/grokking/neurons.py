@@ -1,0 +1,76 @@
+"""The frequency of each neuron, and the key frequencies of a net."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from mechnum.errors import InvalidInput
+from mechnum.fourier.grid import block_energy, checked_maps
+from mechnum.grokking.modulus import check_prime
+
+AT_LEAST = 0.05
+"""Share of the neurons that a key frequency has."""
+
+
+def neuron_frequencies(neurons: Any) -> xr.Dataset:
+    """The frequency that explains most of each neuron (Nanda et al. 2023, section 4.2).
+
+    Args:
+        neurons: activations [p, p, neuron] over a and b.
+
+    Returns:
+        Over neuron: `best_frequency`, 0 for neurons that are constant, and `explained`, the share
+        of the neuron's variance that is a polynomial of it (`mn.fourier.block_energy`), NaN for
+        those. Over frequency, 1 … (p − 1)/2: `n_neurons`, how many it is the best of.
+
+    Raises:
+        InvalidInput: on other shapes, on values that are not finite, on a p that is no prime ≥ 3.
+    """
+    maps = checked_maps(neurons, "neurons")
+    if maps.ndim != 3:
+        raise InvalidInput(f"neurons have shape {maps.shape}: give [p, p, neuron]")
+    p = check_prime(len(maps))
+    shares = block_energy(maps)
+    constant = np.isnan(shares).any(axis=0)
+    frequency = 1 + np.argmax(np.where(constant, 0, shares), axis=0)
+    frequency[constant] = 0
+    return xr.Dataset(
+        {
+            "best_frequency": ("neuron", frequency),
+            "explained": ("neuron", shares.max(axis=0)),
+            "n_neurons": ("frequency", np.bincount(frequency, minlength=p // 2 + 1)[1:]),
+        },
+        coords={"frequency": np.arange(1, p // 2 + 1)},
+    )
+
+
+def key_frequencies(neurons: Any, at_least: float = AT_LEAST) -> Int[np.ndarray, " key"]:
+    """Frequencies that are best for at least this share of the neurons, most neurons first.
+
+    The authors' code takes every frequency that is best for some neuron, to which a few stray
+    neurons add frequencies that nothing else shows; `at_least=0` gives those.
+
+    Args:
+        neurons: activations [p, p, neuron]; constant ones do not count.
+
+    Raises:
+        InvalidInput: as `neuron_frequencies`, and where no frequency has that share.
+    """
+    return keys_of(neuron_frequencies(neurons), at_least)
+
+
+def keys_of(found: xr.Dataset, at_least: float = AT_LEAST) -> Int[np.ndarray, " key"]:
+    """As `key_frequencies`, from what `neuron_frequencies` gave."""
+    count = found["n_neurons"].values
+    order = np.argsort(-count, kind="stable")
+    keys = 1 + order[(count[order] > 0) & (count[order] >= at_least * count.sum())]
+    if not len(keys):
+        raise InvalidInput(
+            f"no frequency is the best of {at_least:.0%} of the neurons: this net has no key "
+            "frequencies by its neurons, give `keys`"
+        )
+    return keys

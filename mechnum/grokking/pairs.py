@@ -1,0 +1,69 @@
+"""What a model computes for all pairs, from one run of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+from mechnum.errors import MechnumError
+from mechnum.grokking.logits import Logits, checked_logits
+from mechnum.grokking.nets import class_tokens, prompts_of
+from mechnum.models.decoder import StateName
+from mechnum.models.exact import exact
+from mechnum.models.model import Model
+from mechnum.tasks.arithmetic import ModularAddition
+from mechnum.tasks.states import runs_at
+
+
+@dataclass(frozen=True, eq=False)
+class PairStates:
+    """States at the last token over all pairs (a, b).
+
+    Attributes:
+        logits: of the p classes.
+        neurons: activations of one layer; no neurons in a layer without an MLP.
+        pattern: attention of each head to a.
+    """
+
+    logits: Logits
+    neurons: Float[np.ndarray, "p p neuron"]
+    pattern: Float64[np.ndarray, "p p layer head"]
+
+
+def pair_states(model: Model, task: ModularAddition, layer: int) -> PairStates:
+    """Runs all pairs in batches that fit the memory budget.
+
+    Args:
+        layer: whose neurons; negative ones count from the last.
+
+    Raises:
+        MechnumError: on a layer that does not exist, and on logits that are not finite.
+    """
+    n_layers, p = model.spec.n_layers, task.p
+    if not -n_layers <= layer < n_layers:
+        raise MechnumError(f"{model.name} has no layer {layer}: give 0 to {n_layers - 1}")
+    prompts = prompts_of(model, task)
+    classes = class_tokens(prompts, p).to(model.device)
+    at_a = int(prompts.positions["a"][0])
+    keep: tuple[StateName, ...] = ("mlp_hidden", "pattern")
+    logits = np.empty((p * p, p))
+    pattern = np.empty((p * p, n_layers, model.spec.n_heads))
+    neurons: np.ndarray | None = None
+    for rows, run in runs_at(model, (prompts,), "end", keep, 8 * p):
+        with exact(model.device):
+            logits[rows] = model.decoder.logits(run.last[:, 0], classes).double().cpu().numpy()
+        hidden = run["mlp_hidden", layer][:, 0].float().cpu().numpy()
+        if neurons is None:
+            neurons = np.empty((p * p, hidden.shape[1]), dtype=np.float32)
+        neurons[rows] = hidden
+        for own in range(n_layers):
+            pattern[rows, own] = run["pattern", own][:, :, 0, at_a].double().cpu().numpy()
+    assert neurons is not None, "a task has prompts"
+    square = (p, p)
+    return PairStates(
+        checked_logits(logits.reshape(p, p, p)),
+        neurons.reshape(*square, -1) if neurons.size else np.empty((p, p, 0), dtype=np.float32),
+        pattern.reshape(*square, n_layers, -1),
+    )
