@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from mechnum.grokking.losses import excluded_loss, mean_loss, pair_losses, restricted_loss
     from mechnum.grokking.nets import EmbeddingNet, net_from_function, net_from_model, net_logits
-    from mechnum.grokking.neurons import key_frequencies, neuron_frequencies
+    from mechnum.grokking.neurons import direction_shares, key_frequencies, neuron_frequencies
     from mechnum.grokking.phases import Phases, find_phases
     from mechnum.grokking.progress import phases_of, progress_measures, progress_over
     from mechnum.grokking.symmetry import distance_irrelevance, gradient_symmetricity
@@ -30,6 +30,7 @@ _HOMES = {
     "Phases": "phases",
     "circularity": "circles",
     "clock_or_pizza": "verdict",
+    "direction_shares": "neurons",
     "disc_or_torus": "alignment",
     "distance_irrelevance": "symmetry",
     "excluded_logits": "logits",
@@ -64,6 +65,7 @@ __all__ = [
     "Phases",
     "circularity",
     "clock_or_pizza",
+    "direction_shares",
     "disc_or_torus",
     "distance_irrelevance",
     "excluded_logits",

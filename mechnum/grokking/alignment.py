@@ -65,7 +65,7 @@ def phase_alignment(neurons: Any) -> xr.Dataset:
     ).assign_coords(a=np.arange(p), b=np.arange(p))
 
 
-def disc_or_torus(neurons: Any, at_least: float = AT_LEAST) -> xr.Dataset:
+def disc_or_torus(neurons: Any, at_least: float | int = AT_LEAST) -> xr.Dataset:
     """How like a disc, a torus or a circle the neurons of each frequency place the pairs.
 
     Linear CKA (Kornblith et al. 2019) between the neurons of a frequency, together, and the ideal

@@ -33,6 +33,8 @@ def circularity(embeddings: Any) -> float:
     For the unit vector v of each over the numbers, the largest (2/p)|Σ_t v_t e^(2πikt/p)|² over
     k, and the mean of these: 1 for circles. Where b has tokens of its own, give one table: both
     together hold every number twice, which the authors' figures of such nets do not allow for.
+    Circles of equal variance share their components, so that these are mixtures of waves and the
+    figure is below 1.
 
     Args:
         embeddings: [p, d], one row for each number.

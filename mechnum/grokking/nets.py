@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -20,6 +20,7 @@ from mechnum.tasks.arithmetic import ModularAddition, parse
 from mechnum.tasks.prompts import Prompts
 
 
+@runtime_checkable
 class EmbeddingNet(Protocol):
     """A net that adds modulo p = the number of rows of its tables."""
 
@@ -159,9 +160,20 @@ def net_from_model(model: Model, task: ModularAddition | None = None) -> ModelNe
     return ModelNet(model, a, b, prompt, at, class_tokens(prompts, task.p).to(model.device))
 
 
-def as_net(net: EmbeddingNet | Model) -> EmbeddingNet:
-    """A model through `net_from_model`; any other net as it is."""
-    return net_from_model(net) if isinstance(net, Model) else net
+def as_net(net: Any) -> EmbeddingNet:
+    """A model through `net_from_model`; a net of embeddings as it is.
+
+    Raises:
+        MechnumError: on anything else.
+    """
+    if isinstance(net, Model):
+        return net_from_model(net)
+    if not isinstance(net, EmbeddingNet):
+        raise MechnumError(
+            f"a {type(net).__name__} is no net of embeddings: give a model, or what "
+            "net_from_function makes of a function"
+        )
+    return net
 
 
 def modular_task(model: Model, task: ModularAddition | None) -> ModularAddition:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.grokking.logits import Logits, checked_logits
@@ -22,11 +23,13 @@ class PairStates:
     """States at the last token over all pairs (a, b).
 
     Attributes:
-        logits: of the p classes.
+        classes: token id of each class.
+        logits: of the classes.
         neurons: activations of one layer; no neurons in a layer without an MLP.
         pattern: attention of each head to a.
     """
 
+    classes: Int[Tensor, " p"]
     logits: Logits
     neurons: Float[np.ndarray, "p p neuron"]
     pattern: Float64[np.ndarray, "p p layer head"]
@@ -61,9 +64,9 @@ def pair_states(model: Model, task: ModularAddition, layer: int) -> PairStates:
         for own in range(n_layers):
             pattern[rows, own] = run["pattern", own][:, :, 0, at_a].double().cpu().numpy()
     assert neurons is not None, "a task has prompts"
-    square = (p, p)
     return PairStates(
+        classes,
         checked_logits(logits.reshape(p, p, p)),
-        neurons.reshape(*square, -1) if neurons.size else np.empty((p, p, 0), dtype=np.float32),
-        pattern.reshape(*square, n_layers, -1),
+        neurons.reshape(p, p, neurons.shape[1]),
+        pattern.reshape(p, p, n_layers, model.spec.n_heads),
     )

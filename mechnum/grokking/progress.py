@@ -24,7 +24,12 @@ from mechnum.grokking.logits import (
 from mechnum.grokking.losses import pair_losses
 from mechnum.grokking.modulus import checked_keys, checked_pairs, sums
 from mechnum.grokking.nets import modular_task, net_from_model
-from mechnum.grokking.neurons import AT_LEAST, keys_of, neuron_frequencies
+from mechnum.grokking.neurons import (
+    AT_LEAST,
+    direction_shares,
+    keys_of,
+    neuron_frequencies,
+)
 from mechnum.grokking.pairs import PairStates, pair_states
 from mechnum.grokking.phases import Phases, find_phases
 from mechnum.grokking.weights import fourier_gini, numerical_rank, readout_residual
@@ -65,7 +70,8 @@ def progress_measures(
         Over neuron: `neuron_frequency`, `neuron_explained`; `explained_neurons`, the share of the
         neurons that are explained to 85 %, and `mean_explained`; both of neurons that vary.
         `gini_W_E`, `gini_W_L`, `readout_rank` (directions that hold 99 % of W_L = W_U · W_out)
-        and `readout_residual` (outside the keys), without the final norm where there is one.
+        and `readout_residual` (outside the keys), without the final norm where there is one;
+        `direction_explained` over (key, wave), see `direction_shares`.
         `squared_weights`: sum over all parameters. Over (layer, head): `attention_explained`, the
         share of the attention from the last token to a that is linear in cos and sin of a and b at
         one frequency, and `attention_frequency`. NaN where something does not vary.
@@ -89,15 +95,20 @@ def progress_measures(
         "key_share": key_share(states.logits, keys),
         **of_neurons,
         "gini_W_E": fourier_gini(rows),
-        **_readout(model, p, keys, layer),
+        **_readout(model, states, keys, layer),
         "squared_weights": sum(
-            float(w.double().square().sum()) for w in model.wrapped.parameters()
+            float(w.detach().double().square().sum()) for w in model.wrapped.parameters()
         ),
         **_attention(states),
     }
     return xr.Dataset(
         data,
-        coords={"part": list(parts), "key": keys, "frequency": np.arange(1, p // 2 + 1)},
+        coords={
+            "part": list(parts),
+            "key": keys,
+            "frequency": np.arange(1, p // 2 + 1),
+            "wave": ["sine", "cosine"],
+        },
         attrs={**said, "task": task.name, "neurons_of_layer": layer, "keys_from": source},
     )
 
@@ -221,17 +232,18 @@ def _neurons(states: PairStates, embeddings: np.ndarray) -> tuple[dict[str, Any]
 
 
 def _readout(
-    model: Model, p: int, keys: Int[np.ndarray, " key"], layer: int
-) -> dict[str, float | int]:
+    model: Model, states: PairStates, keys: Int[np.ndarray, " key"], layer: int
+) -> dict[str, Any]:
     weights = model.decoder.weights
     mlp = weights.blocks[layer].mlp
     if mlp is None:
         return {}
-    readout = to_numpy(mlp.W_out).dot(to_numpy(weights.W_U[:, :p])).T
+    readout = (to_numpy(mlp.W_out) @ to_numpy(weights.W_U[:, states.classes])).T
     return {
         "gini_W_L": fourier_gini(readout),
         "readout_rank": numerical_rank(readout),
         "readout_residual": readout_residual(readout, keys),
+        "direction_explained": (("key", "wave"), direction_shares(states.neurons, readout, keys)),
     }
 
 

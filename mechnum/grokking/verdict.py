@@ -20,8 +20,8 @@ PIZZA = {"symmetricity": 0.9, "irrelevance": 0.45}
 CLOCK = {"symmetricity": 0.75, "irrelevance": 0.6}
 CAUTION = (
     "Nets whose first step adds the embeddings are symmetric by their architecture, and deeper "
-    "nets nearly so. Moisescu-Pareja et al. 2026 find the same first layer in clocks and pizzas: see "
-    "phase_alignment and disc_or_torus."
+    "nets nearly so. Moisescu-Pareja et al. 2026 find the same first layer in clocks and pizzas: "
+    "see phase_alignment and disc_or_torus."
 )
 
 
@@ -39,8 +39,9 @@ def clock_or_pizza(
         `symmetricity`, mean of the triples, with `symmetricity_low` and `symmetricity_high` of a
         95 % bootstrap interval, and `cosine` over triple; `irrelevance` over form; `circularity`
         over table ("a", "b"); `accuracy` of all pairs; and what `isolate_circles` gives by Fourier
-        modes, since components mix circles of equal variance. Attributes: `verdict` in one word, "pizza-like", "clock-like" or
-        "unclear"; `because`, the figures beside their thresholds; `caution`.
+        modes, since components mix circles of equal variance. Attributes: `verdict` in one word,
+        "pizza-like", "clock-like" or "unclear"; `because`, the figures beside their thresholds;
+        `caution`.
 
         "pizza-like" takes a symmetricity of at least .9, an irrelevance (of the right logit) of at
         most .45, and a strongest circle that the pizza formula explains better. "clock-like" takes
