@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mechnum.grokking.losses import excluded_loss, mean_loss, pair_losses, restricted_loss
     from mechnum.grokking.nets import EmbeddingNet, net_from_function, net_from_model, net_logits
     from mechnum.grokking.neurons import direction_shares, key_frequencies, neuron_frequencies
+    from mechnum.grokking.pairs import neuron_maps
     from mechnum.grokking.phases import Phases, find_phases
     from mechnum.grokking.progress import phases_of, progress_measures, progress_over
     from mechnum.grokking.symmetry import distance_irrelevance, gradient_symmetricity
@@ -49,6 +50,7 @@ _HOMES = {
     "net_from_model": "nets",
     "net_logits": "nets",
     "neuron_frequencies": "neurons",
+    "neuron_maps": "pairs",
     "numerical_rank": "weights",
     "pair_losses": "losses",
     "phase_alignment": "alignment",
@@ -84,6 +86,7 @@ __all__ = [
     "net_from_model",
     "net_logits",
     "neuron_frequencies",
+    "neuron_maps",
     "numerical_rank",
     "pair_losses",
     "phase_alignment",

@@ -15,7 +15,7 @@ from jaxtyping import Float64
 
 from mechnum.fourier.grid import checked_maps
 from mechnum.grokking.modulus import check_prime, sums
-from mechnum.grokking.neurons import AT_LEAST, keys_of, neuron_frequencies
+from mechnum.grokking.neurons import AT_LEAST, common_frequencies, neuron_frequencies
 
 NEAR = 1 / 12
 """Of a turn: how near to the diagonal a neuron's highest pair has to be to count as aligned."""
@@ -78,16 +78,16 @@ def disc_or_torus(neurons: Any, at_least: float | int = AT_LEAST) -> xr.Dataset:
         at_least: share of the neurons that a frequency has to be best for.
 
     Returns:
-        Over (frequency, shape): `cka`. Over frequency, those with enough neurons, most first:
-        `n_neurons`.
+        Over (frequency, shape): `cka`. Over frequency, those with enough neurons, most first, and
+        none in a net that has not learned to add: `n_neurons`.
 
     Raises:
-        InvalidInput: as `phase_alignment`, and where no frequency has enough neurons.
+        InvalidInput: as `phase_alignment`.
     """
     maps = checked_maps(neurons, "neurons")
     p = check_prime(len(maps))
     found = neuron_frequencies(maps)
-    keys = keys_of(found, at_least)
+    keys = common_frequencies(found, at_least)
     cka = np.empty((len(keys), len(SHAPES)))
     for row, k in enumerate(keys):
         own = maps[:, :, found["best_frequency"].values == k].reshape(p * p, -1)

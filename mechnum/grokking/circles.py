@@ -72,9 +72,9 @@ def isolate_circles(net: EmbeddingNet, by: CircleKind = "components", n: int = 4
 
     Returns:
         Over (circle, formula): `explained`, 1 − Var(z − q) = 2·corr(z, q) − 1 of the z-scored
-        logits z and formula q, and `frequency`, the k of w = 2πk/p at which it is largest. Over
-        circle: `embedding_frequency`, which holds most of the circle's power, and `power`, its
-        share of the tables'. NaN where the logits do not depend on the circle.
+        logits z and formula q, and `best_frequency`, the k of w = 2πk/p at which it is largest.
+        Over circle: `embedding_frequency`, which holds most of the circle's power, and `power`,
+        its share of the tables'. NaN where the logits do not depend on the circle.
 
     Raises:
         InvalidInput: on another `by`, on tables that are the same for all numbers.
@@ -98,7 +98,7 @@ def isolate_circles(net: EmbeddingNet, by: CircleKind = "components", n: int = 4
     return xr.Dataset(
         {
             "explained": (("circle", "formula"), np.array(explained)),
-            "frequency": (("circle", "formula"), np.array(best)),
+            "best_frequency": (("circle", "formula"), np.array(best)),
             "embedding_frequency": ("circle", [1 + int(np.argmax(s[1:])) for s in spectra]),
             "power": ("circle", held),
         },

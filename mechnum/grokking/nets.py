@@ -107,12 +107,14 @@ class ModelNet:
     """A model as such a net; made by `net_from_model`.
 
     Attributes:
+        task: what it adds by.
         prompt: one prompt of the task; only its a and b are replaced.
         at: the positions of a and b.
         classes: token id of each answer.
     """
 
     model: Model
+    task: ModularAddition
     embeddings_a: Float[Tensor, "p d"]
     embeddings_b: Float[Tensor, "p d"]
     prompt: Int[Tensor, "1 pos"]
@@ -157,17 +159,17 @@ def net_from_model(model: Model, task: ModularAddition | None = None) -> ModelNe
     a, b = (_checked(table) for table in tables)
     at = (int(prompts.positions["a"][0]), int(prompts.positions["b"][0]))
     prompt = prompts.tokens[:1].to(model.device)
-    return ModelNet(model, a, b, prompt, at, class_tokens(prompts, task.p).to(model.device))
+    return ModelNet(model, task, a, b, prompt, at, class_tokens(prompts, task.p).to(model.device))
 
 
-def as_net(net: Any) -> EmbeddingNet:
-    """A model through `net_from_model`; a net of embeddings as it is.
+def as_net(net: Any, task: ModularAddition | None = None) -> EmbeddingNet:
+    """A model through `net_from_model`, with this task; a net of embeddings as it is.
 
     Raises:
         MechnumError: on anything else.
     """
     if isinstance(net, Model):
-        return net_from_model(net)
+        return net_from_model(net, task)
     if not isinstance(net, EmbeddingNet):
         raise MechnumError(
             f"a {type(net).__name__} is no net of embeddings: give a model, or what "

@@ -65,11 +65,22 @@ def key_frequencies(neurons: Any, at_least: float | int = AT_LEAST) -> Int[np.nd
     return keys_of(neuron_frequencies(neurons), at_least)
 
 
-def keys_of(found: xr.Dataset, at_least: float | int = AT_LEAST) -> Int[np.ndarray, " key"]:
-    """As `key_frequencies`, from what `neuron_frequencies` gave."""
+def common_frequencies(
+    found: xr.Dataset, at_least: float | int = AT_LEAST
+) -> Int[np.ndarray, " key"]:
+    """As `key_frequencies`, from what `neuron_frequencies` gave; there may be none."""
     count = found["n_neurons"].values
     order = np.argsort(-count, kind="stable")
-    keys = 1 + order[(count[order] > 0) & (count[order] >= at_least * count.sum())]
+    return 1 + order[(count[order] > 0) & (count[order] >= at_least * count.sum())]
+
+
+def keys_of(found: xr.Dataset, at_least: float | int = AT_LEAST) -> Int[np.ndarray, " key"]:
+    """As `common_frequencies`, where there are some.
+
+    Raises:
+        InvalidInput: where there are none, as in a net that has not learned to add.
+    """
+    keys = common_frequencies(found, at_least)
     if not len(keys):
         raise InvalidInput(
             f"no frequency is the best of {at_least:.0%} of the neurons: this net has no key "

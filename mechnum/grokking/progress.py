@@ -25,7 +25,6 @@ from mechnum.grokking.losses import pair_losses
 from mechnum.grokking.modulus import checked_keys, checked_pairs, sums
 from mechnum.grokking.nets import modular_task, net_from_model
 from mechnum.grokking.neurons import (
-    AT_LEAST,
     direction_shares,
     keys_of,
     neuron_frequencies,
@@ -68,7 +67,8 @@ def progress_measures(
         all pairs, and `cosine_share`, its share of the logits' variance. `key_share`: that of the
         key part. `logit_coefficient` over frequency.
         Over neuron: `neuron_frequency`, `neuron_explained`; `explained_neurons`, the share of the
-        neurons that are explained to 85 %, and `mean_explained`; both of neurons that vary.
+        neurons that are explained to 85 %, and `mean_explained`, both of neurons that vary;
+        `n_neurons` over frequency, as in `neuron_frequencies`.
         `gini_W_E`, `gini_W_L`, `readout_rank` (directions that hold 99 % of W_L = W_U · W_out)
         and `readout_residual` (outside the keys), without the final norm where there is one;
         `direction_explained` over (key, wave), see `direction_shares`.
@@ -87,8 +87,8 @@ def progress_measures(
     parts = _parts(train, p)
     states = pair_states(model, task, layer)
     rows = to_numpy(embeddings)
-    of_neurons, found_keys, source = _neurons(states, rows)
-    keys = found_keys if keys is None else checked_keys(keys, p)
+    of_neurons = _neurons(states)
+    keys, source = _keys(keys, of_neurons, rows)
     data = {
         **_losses(states.logits, keys, parts),
         **_cosines(states.logits, keys),
@@ -210,25 +210,32 @@ def _cosines(logits: Logits, keys: Int[np.ndarray, " key"]) -> dict[str, Any]:
     }
 
 
-def _neurons(states: PairStates, embeddings: np.ndarray) -> tuple[dict[str, Any], Any, str]:
-    """Measures of the neurons, the key frequencies, and what these are from."""
+def _neurons(states: PairStates) -> dict[str, Any]:
     if not states.neurons.shape[2]:
-        keys = strong_frequencies(embeddings)
-        if not len(keys):
-            raise MechnumError(
-                "neither neurons nor the embedding have key frequencies: give `keys`"
-            )
-        return {}, keys, "embedding"
+        return {}
     found = neuron_frequencies(states.neurons)
     explained = found["explained"]
-    varies = explained.notnull()
-    measures = {
+    return {
         "neuron_frequency": found["best_frequency"],
         "neuron_explained": explained,
-        "explained_neurons": (explained >= EXPLAINED).where(varies).mean(),
+        "explained_neurons": (explained >= EXPLAINED).where(explained.notnull()).mean(),
         "mean_explained": explained.mean(),
+        "n_neurons": found["n_neurons"],
     }
-    return measures, keys_of(found, AT_LEAST), "neurons"
+
+
+def _keys(
+    given: Any, of_neurons: dict[str, Any], embeddings: np.ndarray
+) -> tuple[Int[np.ndarray, " key"], str]:
+    """The key frequencies and what they are from."""
+    if given is not None:
+        return checked_keys(given, len(embeddings)), "given"
+    if of_neurons:
+        return keys_of(xr.Dataset({"n_neurons": of_neurons["n_neurons"]})), "neurons"
+    keys = strong_frequencies(embeddings)
+    if not len(keys):
+        raise MechnumError("neither neurons nor the embedding have key frequencies: give `keys`")
+    return keys, "embedding"
 
 
 def _readout(

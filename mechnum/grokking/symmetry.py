@@ -17,8 +17,10 @@ from mechnum.grokking.nets import EmbeddingNet
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.exact import differentiable
 from mechnum.models.memory import batches
+from mechnum.progress import working
 
 PUBLISHED_SHUFFLE = 42
+LARGEST_SHUFFLED = 256
 FORMS = ("correct", "largest_wrong")
 _ROUNDING = 1e-12
 
@@ -40,8 +42,8 @@ def gradient_symmetricity(net: EmbeddingNet, n: int = 100, seed: int | None = No
         is the published figure.
 
     Raises:
-        InvalidInput: on fewer than 1 triple, or more than there are, and on a net with gradients
-            that are not finite.
+        InvalidInput: on fewer than 1 triple, or more than there are, on p > 256 without a seed,
+            and on a net with gradients that are not finite.
     """
     p = len(net.embeddings_a)
     a, b, c = _triples(p, n, seed)
@@ -117,9 +119,14 @@ def _triples(p: int, n: int, seed: int | None) -> tuple[np.ndarray, np.ndarray, 
     if positive_integer("n", n) > p**3:
         raise InvalidInput(f"there are {p**3} triples of p = {p}, not {n}: ask for fewer")
     if seed is None:
+        if p > LARGEST_SHUFFLED:
+            raise InvalidInput(
+                f"the published triples of p = {p} are drawn by shuffling {p**3}: give a seed"
+            )
         # The order of a shuffle depends on the number of items alone.
         every = list(range(p**3))
-        random.Random(PUBLISHED_SHUFFLE).shuffle(every)
+        with working("shuffling the triples"):
+            random.Random(PUBLISHED_SHUFFLE).shuffle(every)
         drawn = np.array(every[:n])
     else:
         drawn = np.random.default_rng(seed_sequence(seed)).choice(p**3, size=n, replace=False)

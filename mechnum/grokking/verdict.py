@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from mechnum.grokking.alignment import disc_or_torus, phase_alignment
 from mechnum.grokking.circles import circularity, isolate_circles
 from mechnum.grokking.logits import Logits
 from mechnum.grokking.modulus import sums
 from mechnum.grokking.nets import EmbeddingNet, ModelNet, as_net, net_logits
+from mechnum.grokking.pairs import neuron_maps
 from mechnum.grokking.symmetry import distance_irrelevance, gradient_symmetricity
 from mechnum.intervals import mean_interval
 from mechnum.models.model import Model
 from mechnum.patching.provenance import model_attributes
+from mechnum.tasks.arithmetic import ModularAddition
 
 # Between the published runs of attention rate up to 0.6 and those above, where both figures turn:
 # symmetricity .92 to .73, irrelevance .42 to .62 (section 4.3, means of bins of .1).
@@ -26,7 +29,11 @@ CAUTION = (
 
 
 def clock_or_pizza(
-    net: EmbeddingNet | Model, n: int = 100, seed: int | None = None, n_circles: int = 4
+    net: EmbeddingNet | Model,
+    n: int = 100,
+    seed: int | None = None,
+    n_circles: int = 4,
+    task: ModularAddition | None = None,
 ) -> xr.Dataset:
     """All figures of Zhong et al. 2023 for one net, and what they say together.
 
@@ -34,14 +41,17 @@ def clock_or_pizza(
         net: a net of embeddings, or a model that knows its task.
         n, seed: the triples of `gradient_symmetricity`; the published ones by default.
         n_circles: circles that are isolated.
+        task: of a model that does not say what it was trained on.
 
     Returns:
         `symmetricity`, mean of the triples, with `symmetricity_low` and `symmetricity_high` of a
         95 % bootstrap interval, and `cosine` over triple; `irrelevance` over form; `circularity`
         over table ("a", "b"); `accuracy` of all pairs; and what `isolate_circles` gives by Fourier
-        modes, since components mix circles of equal variance. Attributes: `verdict` in one word,
-        "pizza-like", "clock-like" or "unclear"; `because`, the figures beside their thresholds;
-        `caution`.
+        modes, since components mix circles of equal variance. Of a model with neurons also
+        `first_layer_cka` over (frequency, shape), see `disc_or_torus`, and `aligned` and
+        `aligned_by_chance` of its first layer's pre-activations, see `phase_alignment`.
+        Attributes: `verdict` in one word, "pizza-like", "clock-like" or "unclear"; `because`, the
+        figures beside their thresholds; `caution`.
 
         "pizza-like" takes a symmetricity of at least .9, an irrelevance (of the right logit) of at
         most .45, and a strongest circle that the pizza formula explains better. "clock-like" takes
@@ -52,7 +62,7 @@ def clock_or_pizza(
         MechnumError: on a model without a modular task, on a p that is no prime of 3 or more, and
             on weights that are not finite.
     """
-    net = as_net(net)
+    net = as_net(net, task)
     logits = net_logits(net)
     cosines = gradient_symmetricity(net, n, seed)
     interval = mean_interval(cosines, "triple")
@@ -66,7 +76,10 @@ def clock_or_pizza(
         circularity=("table", [circularity(net.embeddings_a), circularity(net.embeddings_b)]),
         accuracy=_accuracy(logits),
     ).assign_coords(table=["a", "b"])
-    said = model_attributes(net.model) if isinstance(net, ModelNet) else {}
+    said = {}
+    if isinstance(net, ModelNet):
+        said = model_attributes(net.model)
+        found = found.assign(_first_layer(net))
     verdict, because = _verdict(found)
     words = {"verdict": verdict, "because": because, "caution": CAUTION}
     return found.assign_attrs(**said, **cosines.attrs, **words)
@@ -106,6 +119,19 @@ def _verdict(found: xr.Dataset) -> tuple[str, str]:
         f" (pizza ≥ {PIZZA['symmetricity']:g}, clock ≤ {CLOCK['symmetricity']:g})",
         f" (pizza ≤ {PIZZA['irrelevance']:g}, clock ≥ {CLOCK['irrelevance']:g})",
     )
+
+
+def _first_layer(net: ModelNet) -> dict[str, xr.DataArray]:
+    """What disputes the two names; nothing in a net without neurons there."""
+    if net.model.decoder.weights.blocks[0].mlp is None:
+        return {}
+    maps = neuron_maps(net.model, net.task)
+    aligned = phase_alignment(maps)
+    return {
+        "first_layer_cka": disc_or_torus(maps)["cka"],
+        "aligned": aligned["aligned"],
+        "aligned_by_chance": aligned["aligned_by_chance"],
+    }
 
 
 def _accuracy(logits: Logits) -> float:

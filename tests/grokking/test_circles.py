@@ -28,7 +28,7 @@ def test_published_circles_have_their_published_figures(name):
     assert set(found["embedding_frequency"].values) == set(keys)
     for formula in ("clock", "pizza"):
         np.testing.assert_array_equal(
-            found["frequency"].sel(formula=formula), found["embedding_frequency"]
+            found["best_frequency"].sel(formula=formula), found["embedding_frequency"]
         )
 
 
@@ -37,7 +37,7 @@ def test_accompanying_circles_of_model_a_are_at_twice_the_frequency():
     own = found.isel(circle=slice(3, None)).sel(formula="accompanying")
     np.testing.assert_allclose(100 * own["explained"], [97.56, 97.23, 97.69], atol=0.1)
     assert set(own["embedding_frequency"].values) == {25, 6, 29}
-    twice = 2 * own["frequency"] % 59
+    twice = 2 * own["best_frequency"] % 59
     np.testing.assert_array_equal(np.minimum(twice, 59 - twice), own["embedding_frequency"])
 
 
@@ -46,6 +46,21 @@ def test_the_circles_of_model_b_are_those_of_a_clock():
     assert set(found["embedding_frequency"].values) == {13, 16, 21, 17}
     strongest = found["explained"].isel(circle=0)
     assert strongest.sel(formula="clock") > strongest.sel(formula="pizza") + 0.1
+
+
+def test_the_strongest_modes_are_the_published_keys():
+    for name, keys in (("A", {17, 3, 15, 25, 6, 29}), ("β", {29, 24, 14, 17})):
+        found = mn.grokking.isolate_circles(published_net(name), "fourier", len(keys))
+        assert set(found["embedding_frequency"].values) == keys
+
+
+def test_classes_in_another_order_fit_no_formula():
+    net = clock(23, [4, 9], [1.0, 2.0])
+    order = np.random.default_rng(0).permutation(23)
+    shuffled = mn.grokking.net_from_function(
+        lambda a, b: net.logits(a, b)[:, order], net.embeddings_a
+    )
+    assert (mn.grokking.isolate_circles(shuffled, n=2)["explained"] < 0).all()
 
 
 def test_fits_are_those_of_formulas_over_all_logits():
@@ -77,7 +92,7 @@ def test_each_circle_of_a_constructed_net_computes_its_formula(make, formula, by
     assert list(found["embedding_frequency"]) == [9, 4]
     np.testing.assert_allclose(found["power"], [0.8, 0.2])
     np.testing.assert_allclose(found["explained"].sel(formula=formula), 1)
-    np.testing.assert_array_equal(found["frequency"].sel(formula=formula), [9, 4])
+    np.testing.assert_array_equal(found["best_frequency"].sel(formula=formula), [9, 4])
     assert (found["explained"].drop_sel(formula=formula) < 0.99).all()
 
 

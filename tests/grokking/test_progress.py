@@ -32,15 +32,15 @@ def bundled():
     return model, mn.grokking.progress_measures(model)
 
 
-def small(seed=0, **changes):
-    """An untrained net for p = 7."""
+def small(seed=0, default_task="modular_addition:7", **changes):
+    """An untrained net, for p = 7 unless said otherwise."""
     shape = {"n_layers": 1, "n_heads": 2, "d_model": 8, "d_head": 4, "d_mlp": 12, "n_ctx": 3}
     config = NativeConfig(**{**shape, "d_vocab": 8, "d_vocab_out": 7, **changes})
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
     net = build_native(config, seed)
     bridge = build_bridge_from_module(net, "TransformerLensNative", tl_config=bridge_config(config))
-    return wrap(bridge, name="small", default_task="modular_addition:7")
+    return wrap(bridge, name="small", default_task=default_task)
 
 
 def test_the_published_checkpoint_has_its_published_values(grokked):
@@ -235,6 +235,8 @@ def test_a_net_without_neurons_has_the_keys_of_its_embedding():
     assert list(found["key"].values) == [2]
     assert found.attrs["keys_from"] == "embedding"
     assert "readout_rank" not in found
+    with pytest.raises(MechnumError, match="layer 0 of small has no MLP"):
+        mn.grokking.neuron_maps(model)
     assert float(found["gini_W_E"]) == pytest.approx(4 / 6)
 
 
@@ -248,3 +250,35 @@ def test_results_can_be_saved(tmp_path):
         with xr.open_dataset(tmp_path / f"{name}.nc") as again:
             xr.testing.assert_equal(again.load(), found)
             assert again.attrs["model"] == "small"
+
+
+def test_a_net_that_has_not_learned_has_measures_and_no_keys_of_its_own():
+    """As the first checkpoints of a run: their neurons have no common frequency."""
+    sizes = {"d_vocab": 114, "d_vocab_out": 113, "d_model": 16, "d_mlp": 512}
+    model, task = small(default_task=None, **sizes), mn.tasks.modular_addition(113)
+    with pytest.raises(MechnumError, match="has no key frequencies by its neurons, give `keys`"):
+        mn.grokking.progress_measures(model, task)
+    found = mn.grokking.progress_over([(0, model)], task, keys=[5, 9])
+    assert float(found["loss"].sel(part="all")) == pytest.approx(np.log(113), abs=0.3)
+    assert mn.grokking.disc_or_torus(mn.grokking.neuron_maps(model, task)).sizes["frequency"] == 0
+
+
+def test_an_untrained_net_is_neither_clock_nor_pizza():
+    found = mn.grokking.clock_or_pizza(
+        small(default_task=None), n=20, task=mn.tasks.modular_addition(7)
+    )
+    assert found.attrs["verdict"] == "unclear"
+    assert found["first_layer_cka"].dims == ("frequency", "shape")
+
+
+def test_neuron_maps_are_the_models_own_states():
+    model = small(n_layers=2)
+    tokens = torch.tensor([[3, 5, 7]])
+    for layer, name in ((0, "mlp_pre"), (1, "mlp_hidden")):
+        maps = mn.grokking.neuron_maps(model, layer=layer, name=name)
+        expected = model.run(tokens, keep=(name,))[name, layer][0, -1]
+        np.testing.assert_allclose(maps[3, 5], expected.detach(), atol=1e-6)
+    with pytest.raises(MechnumError, match="'z' is no state of neurons"):
+        mn.grokking.neuron_maps(model, name="z")
+    with pytest.raises(MechnumError, match="has no layer 2"):
+        mn.grokking.neuron_maps(model, layer=2)

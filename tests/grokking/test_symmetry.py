@@ -134,6 +134,13 @@ def test_more_triples_than_there_are_is_refused():
         mn.grokking.gradient_symmetricity(clock(5, [1]), n=126)
 
 
+def test_the_published_order_is_not_drawn_for_a_large_p():
+    net = mn.grokking.net_from_function(lambda a, b: (a * b).expand(-1, 257), torch.ones(257, 1))
+    with pytest.raises(InvalidInput, match="are drawn by shuffling 16974593: give a seed"):
+        mn.grokking.gradient_symmetricity(net)
+    assert len(mn.grokking.gradient_symmetricity(net, n=3, seed=0)) == 3
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

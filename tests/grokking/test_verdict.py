@@ -74,6 +74,10 @@ def test_the_bundled_net_is_a_clock_with_its_provenance():
     assert found.attrs["verdict"] == "clock-like"
     assert found.attrs["model"] == "clock-113"
     assert found.attrs["triples"] == "published"
+    # Its first layer is as a pizza's, which is why the caution is there.
+    assert set(found["frequency"].values) == {53, 5, 21}
+    assert (found["first_layer_cka"].sel(shape="disc") > 0.95).all()
+    assert found["aligned"] > 2.5 * found["aligned_by_chance"]
     other = mn.grokking.gradient_symmetricity(mn.grokking.net_from_model(model), 2000, seed=0)
     low, high = (float(found[f"symmetricity_{end}"]) for end in ("low", "high"))
     assert low - 0.03 < float(other.mean()) < high + 0.03
