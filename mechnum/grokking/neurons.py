@@ -16,6 +16,8 @@ from mechnum.inputs import to_numpy
 
 AT_LEAST = 0.05
 """Share of the neurons that a key frequency has."""
+EXPLAINED = 0.5
+"""Share of a neuron's variance that its frequency has to explain for the neuron to count."""
 
 
 def neuron_frequencies(neurons: Any) -> xr.Dataset:
@@ -50,41 +52,51 @@ def neuron_frequencies(neurons: Any) -> xr.Dataset:
     )
 
 
-def key_frequencies(neurons: Any, at_least: float | int = AT_LEAST) -> Int[np.ndarray, " key"]:
-    """Frequencies that are best for at least this share of the neurons, most neurons first.
+def key_frequencies(
+    neurons: Any, at_least: float | int = AT_LEAST, explained: float | int = EXPLAINED
+) -> Int[np.ndarray, " key"]:
+    """Frequencies of at least this share of the neurons, most neurons first.
 
     The authors' code takes every frequency that is best for some neuron, to which a few stray
-    neurons add frequencies that nothing else shows; `at_least=0` gives those.
+    neurons add frequencies that nothing else shows, and any noise has some: `at_least=0` and
+    `explained=0` give those.
 
     Args:
-        neurons: activations [p, p, neuron]; constant ones do not count.
+        neurons: activations [p, p, neuron].
+        at_least: share of the neurons that vary.
+        explained: neurons count of which their best frequency explains this share or more.
 
     Raises:
         InvalidInput: as `neuron_frequencies`, and where no frequency has that share.
     """
-    return keys_of(neuron_frequencies(neurons), at_least)
+    return keys_of(neuron_frequencies(neurons), at_least, explained)
 
 
 def common_frequencies(
-    found: xr.Dataset, at_least: float | int = AT_LEAST
+    found: xr.Dataset, at_least: float | int = AT_LEAST, explained: float | int = EXPLAINED
 ) -> Int[np.ndarray, " key"]:
     """As `key_frequencies`, from what `neuron_frequencies` gave; there may be none."""
-    count = found["n_neurons"].values
+    best = found["best_frequency"].values
+    # NaN, of neurons that are constant, is not above anything.
+    counted = best[found["explained"].values >= explained]
+    count = np.bincount(counted, minlength=1)
     order = np.argsort(-count, kind="stable")
-    return 1 + order[(count[order] > 0) & (count[order] >= at_least * count.sum())]
+    return order[(count[order] > 0) & (count[order] >= at_least * np.sum(best > 0))]
 
 
-def keys_of(found: xr.Dataset, at_least: float | int = AT_LEAST) -> Int[np.ndarray, " key"]:
+def keys_of(
+    found: xr.Dataset, at_least: float | int = AT_LEAST, explained: float | int = EXPLAINED
+) -> Int[np.ndarray, " key"]:
     """As `common_frequencies`, where there are some.
 
     Raises:
         InvalidInput: where there are none, as in a net that has not learned to add.
     """
-    keys = common_frequencies(found, at_least)
+    keys = common_frequencies(found, at_least, explained)
     if not len(keys):
         raise InvalidInput(
-            f"no frequency is the best of {at_least:.0%} of the neurons: this net has no key "
-            "frequencies by its neurons, give `keys`"
+            f"no frequency explains {explained:.0%} of {at_least:.0%} of the neurons, so that the "
+            "net has no key frequencies by them: give `keys`, or a net that has learned to add"
         )
     return keys
 

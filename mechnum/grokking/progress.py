@@ -38,7 +38,7 @@ from mechnum.patching.provenance import model_attributes
 from mechnum.progress import track
 from mechnum.tasks.arithmetic import ModularAddition
 
-EXPLAINED = 0.85
+WELL_EXPLAINED = 0.85
 """Share of a neuron's variance from which on Nanda et al. call it explained by one frequency."""
 
 
@@ -87,13 +87,13 @@ def progress_measures(
     parts = _parts(train, p)
     states = pair_states(model, task, layer)
     rows = to_numpy(embeddings)
-    of_neurons = _neurons(states)
+    of_neurons = neuron_frequencies(states.neurons) if states.neurons.shape[2] else None
     keys, source = _keys(keys, of_neurons, rows)
     data = {
         **_losses(states.logits, keys, parts),
         **_cosines(states.logits, keys),
         "key_share": key_share(states.logits, keys),
-        **of_neurons,
+        **_neurons(of_neurons),
         "gini_W_E": fourier_gini(rows),
         **_readout(model, states, keys, layer),
         "squared_weights": sum(
@@ -210,28 +210,27 @@ def _cosines(logits: Logits, keys: Int[np.ndarray, " key"]) -> dict[str, Any]:
     }
 
 
-def _neurons(states: PairStates) -> dict[str, Any]:
-    if not states.neurons.shape[2]:
+def _neurons(found: xr.Dataset | None) -> dict[str, Any]:
+    if found is None:
         return {}
-    found = neuron_frequencies(states.neurons)
     explained = found["explained"]
     return {
         "neuron_frequency": found["best_frequency"],
         "neuron_explained": explained,
-        "explained_neurons": (explained >= EXPLAINED).where(explained.notnull()).mean(),
+        "explained_neurons": (explained >= WELL_EXPLAINED).where(explained.notnull()).mean(),
         "mean_explained": explained.mean(),
         "n_neurons": found["n_neurons"],
     }
 
 
 def _keys(
-    given: Any, of_neurons: dict[str, Any], embeddings: np.ndarray
+    given: Any, of_neurons: xr.Dataset | None, embeddings: np.ndarray
 ) -> tuple[Int[np.ndarray, " key"], str]:
     """The key frequencies and what they are from."""
     if given is not None:
         return checked_keys(given, len(embeddings)), "given"
-    if of_neurons:
-        return keys_of(xr.Dataset({"n_neurons": of_neurons["n_neurons"]})), "neurons"
+    if of_neurons is not None:
+        return keys_of(of_neurons), "neurons"
     keys = strong_frequencies(embeddings)
     if not len(keys):
         raise MechnumError("neither neurons nor the embedding have key frequencies: give `keys`")

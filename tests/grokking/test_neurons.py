@@ -40,6 +40,15 @@ def test_stray_neurons_are_no_key_unless_asked_for():
     assert list(mn.grokking.key_frequencies(maps, at_least=0)) == [3, 5]
 
 
+def test_noise_has_no_key_unless_asked_for():
+    noise = np.random.default_rng(3).normal(size=(P, P, 40))
+    with pytest.raises(InvalidInput, match="no frequency explains"):
+        mn.grokking.key_frequencies(noise)
+    found = mn.grokking.neuron_frequencies(noise)["best_frequency"]
+    every = mn.grokking.key_frequencies(noise, at_least=0, explained=0)
+    assert set(every) == set(found.values)
+
+
 def test_the_order_of_neurons_does_not_matter():
     maps = planted([3] * 4 + [7] * 3)
     order = np.random.default_rng(1).permutation(7)
@@ -74,7 +83,7 @@ def test_constant_neurons_have_no_frequency():
 @pytest.mark.parametrize(
     ("maps", "message"),
     [
-        (np.zeros((5, 5, 3)), "no frequency is the best"),
+        (np.zeros((5, 5, 3)), "no frequency explains 50% of 5% of the neurons"),
         (np.zeros((5, 5)), "give .p, p, neuron."),
         (np.zeros((5, 5, 0)), "are empty"),
         (np.zeros((15, 15, 1)), "p = 15 is not prime"),
