@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 import mechnum as mn
 from mechnum.errors import InvalidInput
 from mechnum.grokking.alignment import linear_cka
-from tests.grokking.nets import PUBLISHED, published_net
+from tests import published
+from tests.grokking.nets import PUBLISHED
 
 P = 29
 
@@ -102,13 +105,7 @@ def test_cka_is_that_of_the_inner_products_of_all_pairs_of_rows():
 
 def first_layer(name):
     """Pre-activations of the published attention nets over all pairs."""
-    from safetensors.torch import load_file
-
-    from tests import published
-
     t = {key: x.double() for key, x in load_file(published.checkpoint(PUBLISHED[name])).items()}
-    import torch
-
     p = 59
     a, b = (
         index.flatten() for index in torch.meshgrid(torch.arange(p), torch.arange(p), indexing="ij")
@@ -125,8 +122,6 @@ def first_layer(name):
 @pytest.mark.parametrize("name", ["A", "B"])
 def test_clock_and_pizza_have_a_disc_in_their_first_layer(name):
     """As Moisescu-Pareja et al. find for both (CKA .97 to 1.0)."""
-    pytest.importorskip("safetensors")
-    published_net(name)
     maps = first_layer(name)
     found = mn.grokking.disc_or_torus(maps)
     discs = found["cka"].sel(shape="disc")
