@@ -10,7 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mechnum import fourier, helix, models, neurons, patching, report, tasks, training
+    from mechnum import (
+        fourier,
+        grokking,
+        helix,
+        models,
+        neurons,
+        patching,
+        report,
+        tasks,
+        training,
+    )
     from mechnum.circuits.clock import trace_clock
     from mechnum.circuits.trace import trace
     from mechnum.helix import Helix
@@ -33,7 +43,17 @@ from mechnum.errors import MechnumError
 __version__ = "0.1.0"
 
 _SUBPACKAGES = frozenset(
-    {"fourier", "helix", "models", "neurons", "patching", "report", "tasks", "training"}
+    {
+        "fourier",
+        "grokking",
+        "helix",
+        "models",
+        "neurons",
+        "patching",
+        "report",
+        "tasks",
+        "training",
+    }
 )
 _MODULE_OF = {
     "Circuit": "mechnum.patching",
@@ -67,6 +87,7 @@ __all__ = [
     "faithfulness",
     "faithfulness_curve",
     "fourier",
+    "grokking",
     "helix",
     "load",
     "minimality",

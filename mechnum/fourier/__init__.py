@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mechnum.fourier.counts import token_counts
     from mechnum.fourier.filters import Band, high_pass, low_pass, single_pass, without
     from mechnum.fourier.final_logits import detrended_spectrum, rebuilt_answers
+    from mechnum.fourier.grid import block_energy, linear_energy
     from mechnum.fourier.inner_rows import embedding_rows, number_rows, state_rows
     from mechnum.fourier.least_squares import amplitudes
     from mechnum.fourier.lens import fourier_attribution, fourier_lens, lens_coefficients
@@ -34,6 +35,7 @@ _HOMES = {
     "FourierBasis": "bases",
     "amplitudes": "least_squares",
     "as_rows": "tables",
+    "block_energy": "grid",
     "detrended_spectrum": "final_logits",
     "embedding_rows": "inner_rows",
     "filter_effects": "ablation",
@@ -46,6 +48,7 @@ _HOMES = {
     "key_frequencies": "spectra",
     "lens_coefficients": "lens",
     "lens_results": "results",
+    "linear_energy": "grid",
     "logit_rows": "output_rows",
     "low_pass": "filters",
     "neuron_rows": "output_rows",
@@ -71,6 +74,7 @@ __all__ = [
     "FourierBasis",
     "amplitudes",
     "as_rows",
+    "block_energy",
     "detrended_spectrum",
     "embedding_rows",
     "filter_effects",
@@ -83,6 +87,7 @@ __all__ = [
     "key_frequencies",
     "lens_coefficients",
     "lens_results",
+    "linear_energy",
     "logit_rows",
     "low_pass",
     "neuron_rows",
