@@ -17,7 +17,7 @@ from mechnum.fourier.tables import as_rows, consecutive
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.memory import batches
 from mechnum.models.model import Model
-from mechnum.neurons.chosen import at_nodes, chosen_neurons, node_coordinates
+from mechnum.neurons.chosen import at_nodes, chosen_neurons, layers_with_neurons, node_coordinates
 from mechnum.neurons.wave_fits import FITTED
 from mechnum.patching.node_names import NodeNames
 from mechnum.patching.nodes import Node
@@ -84,11 +84,11 @@ def periods(
     numbers = list(numbers)
     table = fitted[["amplitude", "sum_share", "q", "status"]].sel(variable="a+b")
     written = xr.full_like(table["q"], np.nan)
-    layers = table["layer"].values if nodes is None else sorted({node.layer for node in nodes})
-    for layer in track(list(layers), "periods of neurons' logits"):
-        if model.decoder.weights.blocks[layer].mlp is not None:
-            rows = neuron_rows(model, int(layer), numbers, template)
-            written.loc[{"layer": layer}] = len(numbers) / _strongest(rows)
+    asked = layers_with_neurons(model) if nodes is None else [node.layer for node in nodes]
+    layers = [layer for layer in table["layer"].values.tolist() if layer in asked]
+    for layer in track(layers, "periods of neurons' logits"):
+        rows = neuron_rows(model, layer, numbers, template)
+        written.loc[{"layer": layer}] = len(numbers) / _strongest(rows)
     table = table.assign(t_out=written)
     if nodes is not None:
         table = _at(table, nodes)
