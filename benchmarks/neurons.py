@@ -46,8 +46,8 @@ def columns() -> np.ndarray:
     return np.stack(found, axis=1)
 
 
-def values(n_neurons: int) -> np.ndarray:
-    """Sums of the columns and noise, in float32 as models compute them."""
+def write_values(n_neurons: int, folder: Path) -> None:
+    """Sums of the columns and noise, in float32 as models compute them, into a file."""
     matrix = columns()
     generator = np.random.default_rng(0)
     found = np.empty((len(matrix), n_neurons), dtype=np.float32)
@@ -55,7 +55,7 @@ def values(n_neurons: int) -> np.ndarray:
         part = slice(start, min(start + 2048, n_neurons))
         weights = generator.normal(size=(matrix.shape[1], part.stop - start))
         found[:, part] = matrix @ weights + generator.normal(size=(len(matrix), part.stop - start))
-    return found
+    np.save(folder / "values.npy", found)
 
 
 def ours(table: np.ndarray) -> Coefficients:
@@ -146,10 +146,10 @@ def compare(n_neurons: int, threads: int) -> None:
     context: Any = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        table = values(n_neurons)
-        np.save(folder / "values.npy", table)
-        one = table[:, 0].copy()
-        del table
+        # Not in this process: its largest size so far would be its children's.
+        with context.Pool(1) as pool:
+            pool.apply(write_values, (n_neurons, folder))
+        one = np.load(folder / "values.npy", mmap_mode="r")[:, 0].copy()
         reference, base = None, 0.0
         for method in METHODS:
             with context.Pool(1) as pool:

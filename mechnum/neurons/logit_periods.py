@@ -23,6 +23,7 @@ from mechnum.patching.node_names import NodeNames
 from mechnum.patching.nodes import Node
 from mechnum.patching.provenance import model_attributes
 from mechnum.progress import track
+from mechnum.tasks.numbers import check_numbers
 from mechnum.tasks.single_numbers import BARE_NUMBER
 
 # a + b of two operands up to 99 (Kantamneni & Tegmark 2025).
@@ -81,7 +82,7 @@ def periods(
     modulus = fitted.attrs.get("modulus")
     if numbers is None:
         numbers = SUMS if modulus is None else range(modulus)
-    numbers = list(numbers)
+    numbers = check_numbers(numbers)
     table = fitted[["amplitude", "sum_share", "q", "status"]].sel(variable="a+b")
     written = xr.full_like(table["q"], np.nan)
     asked = layers_with_neurons(model) if nodes is None else [node.layer for node in nodes]
@@ -97,7 +98,7 @@ def periods(
     counts = _counts(found, fitted_periods)
     said = model_attributes(model) | {
         "n_numbers": len(numbers),
-        "first": int(min(numbers)),
+        "first": min(numbers),
         "template": template,
         "permutations": permutations,
         "seed": seed,
