@@ -79,14 +79,18 @@ def test_values_are_those_that_module_hooks_see(of):
     found = fit(model, task, of, periods=(5, 9))
     (group,) = task.prompts(model)
     numbers = numbers_of([group], ["a", "b"])
-    seen = []
+    seen, hooks = [], []
     for block in hf.model.layers:
+        gate, down = block.mlp.gate_proj, block.mlp.down_proj
         if of == "pre":
-            block.mlp.gate_proj.register_forward_hook(lambda _m, _i, out: seen.append(out))
+            hook = gate.register_forward_hook(lambda _m, _i, out: seen.append(out))
         else:
-            block.mlp.down_proj.register_forward_pre_hook(lambda _m, i: seen.append(i[0]))
+            hook = down.register_forward_pre_hook(lambda _m, i: seen.append(i[0]))
+        hooks.append(hook)
     with torch.no_grad():
         hf(group.tokens)
+    for hook in hooks:
+        hook.remove()
     for layer in range(3):
         values = seen[layer][:, -1].double().numpy()
         a, b = numbers.T

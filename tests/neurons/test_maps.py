@@ -38,13 +38,15 @@ def test_maps_are_what_module_hooks_see(gated, of):
     texts = [f"{a}+{b}=" for a, b in grid]
     tokens = model.tokenizer(texts, return_tensors="pt")["input_ids"]
     answers = model.tokenizer.convert_tokens_to_ids([str(a + b) for a, b in grid])
-    gates, products = {}, {}
-    for layer in (0, 2):
-        mlp = hf.model.layers[layer].mlp
-        mlp.gate_proj.register_forward_hook(lambda _m, _i, out, at=layer: gates.update({at: out}))
-        mlp.down_proj.register_forward_pre_hook(lambda _m, i, at=layer: products.update({at: i[0]}))
+    gates, products, hooks = [], [], []
+    for layer in hf.model.layers:
+        gate, down = layer.mlp.gate_proj, layer.mlp.down_proj
+        hooks.append(gate.register_forward_hook(lambda _m, _i, out: gates.append(out)))
+        hooks.append(down.register_forward_pre_hook(lambda _m, i: products.append(i[0])))
     with torch.no_grad():
         hf(tokens)
+    for hook in hooks:
+        hook.remove()
     for row, (layer, neuron) in enumerate(((2, 5), (0, 63), (2, 0))):
         product = products[layer][:, -1, neuron]
         seen = gates[layer][:, -1, neuron] if of == "pre" else product
