@@ -17,12 +17,12 @@ from mechnum.fourier.tables import as_rows, consecutive
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.memory import batches
 from mechnum.models.model import Model
-from mechnum.neurons.chosen import at_nodes, chosen_neurons, node_coordinates
+from mechnum.neurons.chosen import at_nodes, chosen_neurons, layers_with_neurons, node_coordinates
 from mechnum.neurons.wave_fits import FITTED
 from mechnum.patching.node_names import NodeNames
-from mechnum.patching.nodes import Node
 from mechnum.patching.provenance import model_attributes
 from mechnum.progress import track
+from mechnum.tasks.numbers import check_numbers
 from mechnum.tasks.single_numbers import BARE_NUMBER
 
 # a + b of two operands up to 99 (Kantamneni & Tegmark 2025).
@@ -81,37 +81,34 @@ def periods(
     modulus = fitted.attrs.get("modulus")
     if numbers is None:
         numbers = SUMS if modulus is None else range(modulus)
-    numbers = list(numbers)
+    numbers = check_numbers(numbers)
     table = fitted[["amplitude", "sum_share", "q", "status"]].sel(variable="a+b")
-    written = xr.full_like(table["q"], np.nan)
-    layers = table["layer"].values if nodes is None else sorted({node.layer for node in nodes})
-    for layer in track(list(layers), "periods of neurons' logits"):
-        if model.decoder.weights.blocks[layer].mlp is not None:
-            rows = neuron_rows(model, int(layer), numbers, template)
-            written.loc[{"layer": layer}] = len(numbers) / _strongest(rows)
-    table = table.assign(t_out=written)
+    asked = layers_with_neurons(model) if nodes is None else [node.layer for node in nodes]
+    layers = [layer for layer in table["layer"].values.tolist() if layer in asked]
+    t_out = xr.full_like(table["q"], np.nan)
+    for layer in track(layers, "periods of neurons' logits"):
+        rows = neuron_rows(model, layer, numbers, template)
+        t_out.loc[{"layer": layer}] = len(numbers) / _strongest(rows)
+    table = table.assign(t_out=t_out)
     if nodes is not None:
-        table = _at(table, nodes)
+        table = at_nodes(table, nodes).assign_coords(node_coordinates(nodes))
     fitted_periods = fitted["period"].values
     found = _read_and_written(table, len(numbers), modulus is not None)
     counts = _counts(found, fitted_periods)
     said = model_attributes(model) | {
         "n_numbers": len(numbers),
-        "first": int(min(numbers)),
+        "first": min(numbers),
         "template": template,
         "permutations": permutations,
         "seed": seed,
         "tolerance": 0.0 if modulus is not None else _TOLERANCE,
         "null": "T_out permuted among the neurons that are counted",
     }
-    return found.assign(
-        {
-            "count": (("period", "written"), counts),
-            **_agreement(counts, permutations, np.random.default_rng(stream)),
-        },
-    ).assign_coords(
+    found = found.assign(count=(("period", "written"), counts)).assign_coords(
         period=fitted_periods, written=[*(f"{period:g}" for period in fitted_periods), OTHER]
-    ).assign_attrs(said)  # fmt: skip
+    )
+    agreement = _agreement(counts, permutations, np.random.default_rng(stream))
+    return found.assign(agreement).assign_attrs(said)
 
 
 def _check(model: Model, fitted: xr.Dataset) -> None:
@@ -127,10 +124,6 @@ def _check(model: Model, fitted: xr.Dataset) -> None:
             f"the fits are of {fitted.attrs.get('model', 'another model')}, or of other weights "
             f"than {model.name} has now: fit this model"
         )
-
-
-def _at(table: xr.Dataset, nodes: list[Node]) -> xr.Dataset:
-    return at_nodes(table, nodes).assign_coords(node_coordinates(nodes))
 
 
 def _strongest(rows: xr.DataArray) -> Float64[np.ndarray, " neuron"]:

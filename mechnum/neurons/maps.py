@@ -55,12 +55,13 @@ def operand_maps(
     if n_prompts == 0:
         raise MechnumError("there are no prompts to run: give at least one")
     groups = grouped(enumerate(nodes))
+    read, after = STATE_OF[of], STATE_OF["hidden"]
     activation, logit = (np.empty((len(nodes), n_prompts), dtype=np.float32) for _ in range(2))
-    for rows, run in runs_at(model, prompts, position, tuple({STATE_OF[of], STATE_OF["hidden"]})):
+    for rows, run in runs_at(model, prompts, position, tuple({read, after})):
         for group in groups:
-            own = np.ix_(group.rows, rows)
-            for name, table in ((STATE_OF[of], activation), (STATE_OF["hidden"], logit)):
-                table[own] = run[name, group.layer][:, 0, group.parts].float().cpu().numpy().T
+            at = np.array(group.rows)[:, None], rows
+            activation[at] = run[read, group.layer][:, 0, group.parts].float().cpu().numpy().T
+            logit[at] = run[after, group.layer][:, 0, group.parts].float().cpu().numpy().T
     tokens, which = np.unique(
         np.concatenate([group.answers.numpy() for group in prompts]), return_inverse=True
     )

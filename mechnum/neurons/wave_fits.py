@@ -106,8 +106,8 @@ class WaveFits:
         n_columns = self._basis.shape[1]
         coefficients = np.empty((n_columns, self.n_neurons))
         total, left, held = (np.empty(self.n_neurons) for _ in range(3))
-        grams = [self._basis[self._fold == fold] for fold in range(self._n_folds)]
-        grams = [part.T @ part for part in grams]
+        held_out = [self._basis[self._fold == fold] for fold in range(self._n_folds)]
+        grams = [rows.T @ rows for rows in held_out]
         factors = [cho_factor(np.eye(n_columns) - gram) for gram in grams]
         for part in batches(self.n_neurons, 8 * 8 * n_columns):
             products, squares = self._products[:, :, part], self._squares[:, part]
@@ -141,8 +141,8 @@ class WaveFits:
         largest = np.maximum(np.abs(self._low), np.abs(self._high))
         varies = spread > 8 * self._rounding * largest
 
-        def where_varying(values: Any, otherwise: float = np.nan) -> Any:
-            return "neuron", np.where(varies, values, otherwise)
+        def where_varying(values: np.ndarray) -> tuple[str, np.ndarray]:
+            return "neuron", np.where(varies, values, np.nan)
 
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = ((total - left) / (n_columns - 1)) / (left / (n - n_columns))
