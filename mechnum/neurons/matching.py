@@ -82,6 +82,7 @@ def heuristics(
     for name, share in (("threshold", threshold), ("alpha", alpha)):
         if not 0 < share <= 1:
             raise InvalidInput(f"{name} is {share}: give a share above 0, such as 0.6")
+    activation, logit = map_values(maps, "activation"), map_values(maps, "logit")
     numbers = map_numbers(maps)
     every = all_heuristics(numbers, lengths, moduli)
     if not every:
@@ -90,7 +91,7 @@ def heuristics(
             "or shorter lengths"
         )
     signs = ("positive", "negative") if negative else ("positive",)
-    found = _scored(maps, numbers, every, len(signs))
+    found = _scored(activation, logit, numbers, every, len(signs))
     tested = np.isfinite(found.p)
     q = np.full_like(found.p, np.nan)
     q[tested] = false_discovery_control(found.p[tested], method="bh")
@@ -127,8 +128,13 @@ def heuristics(
     )
 
 
-def _scored(maps: xr.Dataset, numbers: Numbers, every: Sequence[Heuristic], n_signs: int) -> _Found:
-    activation, logit = map_values(maps, "activation"), map_values(maps, "logit")
+def _scored(
+    activation: Float[np.ndarray, "node prompt"],
+    logit: Float[np.ndarray, "node prompt"],
+    numbers: Numbers,
+    every: Sequence[Heuristic],
+    n_signs: int,
+) -> _Found:
     n_nodes, n_prompts = activation.shape
     held = [np.flatnonzero(one.holds(numbers)) for one in every]
     chances = {k: chance(n_prompts, k) for k in {len(rows) for rows in held}}

@@ -65,7 +65,7 @@ def chance(n_prompts: int, k: int) -> Float64[np.ndarray, " overlap"]:
     mass[drawn] = np.exp(
         _log_choose(k, drawn)
         + _log_choose(n_prompts - k, k - drawn)
-        - _log_choose(n_prompts, np.array(k))
+        - _log_choose(n_prompts, np.array([k]))
     )
     # From the small end, so that small tails are sums of small numbers.
     return np.minimum(np.cumsum(mass[::-1])[::-1], 1.0)
