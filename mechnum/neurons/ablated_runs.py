@@ -22,8 +22,8 @@ from mechnum.progress import track
 from mechnum.tasks.prompts import Prompts
 from mechnum.tasks.states import runs_at
 
-# Layer and index of each neuron.
-Sites: TypeAlias = Int[np.ndarray, "neuron 2"]
+# Layer and index of each neuron [neuron, 2]; sets of other sizes stand beside each other.
+Sites: TypeAlias = Int[np.ndarray, "_ 2"]
 
 
 class Share(NamedTuple):

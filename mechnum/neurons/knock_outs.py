@@ -148,7 +148,7 @@ def knock_out_by_prompt(
     streams = seed_sequence(seed).spawn(1 + draws)
     drawing, *controls = map(np.random.default_rng, streams)
     rows = np.sort(drawing.permutation(np.flatnonzero(inputs.correct))[:n])
-    sets = [_strongest(inputs, row, per_layer) for row in rows]
+    sets = [_strongest(inputs, row, per_layer) for row in rows.tolist()]
     conditions = {"heuristics": sets}
     for draw, control in enumerate(controls, 1):
         others = [random_like(sites, model.spec.d_mlp, control) for sites in sets]
@@ -236,7 +236,10 @@ def _trials(inputs: _Inputs, n: int, generator: np.random.Generator) -> list[_Tr
                 asked = inputs.held[column] == (sort == "related")
                 rows = generator.permutation(np.flatnonzero(asked & inputs.correct))[:n]
                 # All heuristics have their first prompt before any has its second.
-                turns += [(turn, generator.random(), column, row) for turn, row in enumerate(rows)]
+                turns += [
+                    (turn, generator.random(), column, row)
+                    for turn, row in enumerate(rows.tolist())
+                ]
             for _, _, column, row in sorted(turns)[:n]:
                 trials.append(_Trial(kind, sort, row, matches.matching(column)))
     return trials
