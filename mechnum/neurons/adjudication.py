@@ -10,6 +10,7 @@ import xarray as xr
 from jaxtyping import Float, Float32, Float64, Int
 from sklearn.model_selection import KFold
 
+from mechnum.columns import independent_columns
 from mechnum.errors import InvalidInput
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.intervals import RESAMPLES, mean_interval
@@ -107,6 +108,8 @@ def wave_columns(
 ) -> Float64[np.ndarray, "prompt column"]:
     """A constant, and for a, b and a + b a linear term and cosine and sine of each period.
 
+    Columns that others span are left out: the term a + b, or the sine of period 2.
+
     Raises:
         InvalidInput: on no periods, and on periods below 2, which look like longer ones.
     """
@@ -123,7 +126,8 @@ def wave_columns(
         for period in periods:
             angle = 2 * np.pi * ((term / period) % 1)
             columns += [np.cos(angle), np.sin(angle)]
-    return np.column_stack(columns)
+    matrix = np.column_stack(columns)
+    return matrix[:, independent_columns(matrix)]
 
 
 class _Tried(NamedTuple):
@@ -158,7 +162,7 @@ def _splits(
             "prompts each at least"
         )
     state = int(seed_sequence(seed).generate_state(1)[0])
-    split = KFold(folds, shuffle=True, random_state=np.random.RandomState(state))
+    split = KFold(folds, shuffle=True, random_state=state)
     return list(split.split(np.arange(n_prompts)))
 
 

@@ -139,7 +139,8 @@ def test_controls_are_as_many_others_of_the_same_layers():
         drawn = random_like(sites, 12, generator)
         assert sorted(drawn[:, 0].tolist()) == [0, 0, 2, 2, 2]
         found = {tuple(site) for site in drawn.tolist()}
-        assert len(found) == 5 and not found & {tuple(site) for site in sites.tolist()}
+        assert len(found) == 5
+        assert not found & {tuple(site) for site in sites.tolist()}
         seen |= found
     assert len(seen) == 10 + 9
     assert random_like(sites[:0], 12, generator).shape == (0, 2)

@@ -11,9 +11,9 @@ from mechnum.neurons import adjudicate, heuristics, parse_heuristic
 from mechnum.neurons.adjudication import wave_columns
 from tests.neurons.grids import grid, maps_of, planted
 
-GRID = grid(40)
-PERIODS = (2, 5, 10, 40)
-INDICATORS = ["a ≡ 3 (mod 7)", "b in [20, 30)", "a = b", "result in {30, 31, 37}"]
+GRID = grid(30)
+PERIODS = (2, 5, 10, 30)
+INDICATORS = ["a ≡ 3 (mod 7)", "b in [10, 20)", "a = b", "result in {30, 31, 37}"]
 
 
 def cosine(name: str, period: float, shift: float) -> np.ndarray:
@@ -22,7 +22,7 @@ def cosine(name: str, period: float, shift: float) -> np.ndarray:
 
 
 WAVES = np.stack(
-    [cosine("a+b", 10, 3), cosine("a", 40, 7) + cosine("b", 5, 1), GRID["a"] / 20 - GRID["b"] / 9]
+    [cosine("a+b", 10, 3), cosine("a", 30, 7) + cosine("b", 5, 1), GRID["a"] / 15 - GRID["b"] / 7]
 )
 ROWS = {
     "heuristics": slice(0, 4),
@@ -34,16 +34,16 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def maps() -> xr.Dataset:
-    noise = np.random.default_rng(1).normal(size=(8, 1600))
+    noise = np.random.default_rng(1).normal(size=(8, 900))
     activation = np.concatenate(
-        [planted(GRID, INDICATORS), WAVES + 0.3 * noise[:3], noise[3:], np.full((1, 1600), 0.7)]
+        [planted(GRID, INDICATORS), WAVES + 0.3 * noise[:3], noise[3:], np.full((1, 900), 0.7)]
     )
     return maps_of(GRID, activation)
 
 
 @pytest.fixture(scope="module")
 def verdicts(maps) -> xr.Dataset:
-    return adjudicate(maps, periods=PERIODS, folds=4)
+    return adjudicate(maps, periods=PERIODS, folds=3)
 
 
 def test_each_is_what_was_planted(verdicts):
@@ -51,8 +51,9 @@ def test_each_is_what_was_planted(verdicts):
         assert set(verdicts["verdict"].values[rows]) == {verdict}
     waves, indicators = (verdicts["r2"].sel(description=n) for n in ("waves", "heuristics"))
     # Noise of .3 beside cosines of variance 1/2 and 1.
-    np.testing.assert_allclose(waves[4:6], [0.5 / 0.59, 1 / 1.09], atol=0.02)
-    assert (indicators[:3] > 0.7).all() and (waves[7:12] < 0.02).all()
+    np.testing.assert_allclose(waves[4:6], [0.5 / 0.59, 1 / 1.09], atol=0.03)
+    assert (indicators[:3] > 0.7).all()
+    assert (waves[7:12] < 0.03).all()
     assert (indicators[7:12] <= 0).all()
 
 
@@ -62,12 +63,14 @@ def test_numbers_are_those_of_a_plain_fit(maps, verdicts):
     from sklearn.model_selection import KFold
 
     state = int(np.random.SeedSequence(0).generate_state(1)[0])
-    folds = KFold(4, shuffle=True, random_state=np.random.RandomState(state))
+    folds = KFold(3, shuffle=True, random_state=state)
     columns = []
     for values in (GRID["a"], GRID["b"], GRID["result"]):
         columns.append(values)
         for period in PERIODS:
-            columns += [np.cos(2 * np.pi * values / period), np.sin(2 * np.pi * values / period)]
+            columns.append(np.cos(2 * np.pi * values / period))
+            if period > 2:
+                columns.append(np.sin(2 * np.pi * values / period))
     X = np.column_stack(columns)
     for node in (0, 4, 9):
         y = maps["activation"].values[node]
@@ -99,8 +102,8 @@ def test_numbers_are_those_of_a_plain_fit(maps, verdicts):
 
 def test_held_out_prompts_are_not_looked_at(maps):
     """A neuron that stores every prompt by heart has no heuristic that predicts the others."""
-    by_heart = maps_of(GRID, np.random.default_rng(5).permutation(1600)[None].astype(float))
-    found = adjudicate(by_heart, periods=PERIODS, threshold=0.01, alpha=1.0, folds=4)
+    by_heart = maps_of(GRID, np.random.default_rng(5).permutation(900)[None].astype(float))
+    found = adjudicate(by_heart, periods=PERIODS, threshold=0.01, alpha=1.0, folds=3)
     # All that can match does, and none of it helps.
     assert found["n_parameters"].sel(description="heuristics") > 100
     assert found["r2"].sel(description="heuristics") < 0
@@ -108,18 +111,19 @@ def test_held_out_prompts_are_not_looked_at(maps):
 
 
 def test_a_cosine_of_period_2_is_a_parity():
-    values = cosine("a+b", 2, 0) + 0.3 * np.random.default_rng(0).normal(size=1600)
+    values = cosine("a+b", 2, 0) + 0.3 * np.random.default_rng(0).normal(size=900)
     maps = maps_of(GRID, values[None])
     assert adjudicate(maps, periods=PERIODS, folds=2)["verdict"].item() == "undecided"
 
 
 def test_interval_covers_the_difference_on_other_prompts(maps, verdicts):
     """Another split gives differences within what the intervals allow."""
-    other = adjudicate(maps, periods=PERIODS, folds=4, seed=9)
+    other = adjudicate(maps, periods=PERIODS, folds=3, seed=9)
     decided = verdicts["verdict"].isin(["waves", "heuristics"])
     width = verdicts["difference_high"] - verdicts["difference_low"]
     moved = np.abs(other["difference"] - verdicts["difference"])
-    assert (moved[decided] < width[decided]).all() and (width[decided] > 0).all()
+    assert (moved[decided] < width[decided]).all()
+    assert (width[decided] > 0).all()
     assert (other["verdict"] == verdicts["verdict"]).all()
 
 
@@ -153,8 +157,8 @@ def test_refusals(maps, unchecked):
     for options, message in [
         ({"periods": ()}, "no period makes no wave"),
         ({"periods": (10, 1.5)}, "a period of 1.5 makes no wave over integers"),
-        ({"folds": 1}, "1600 prompts are not split in 1 folds"),
-        ({"folds": 801}, "are not split in 801 folds"),
+        ({"folds": 1}, "900 prompts are not split in 1 folds"),
+        ({"folds": 451}, "are not split in 451 folds"),
         ({"margin": -1}, "margin is -1"),
         ({"seed": 0.5}, "the seed is 0.5"),
         ({"threshold": 2}, "threshold is 2"),
@@ -163,4 +167,4 @@ def test_refusals(maps, unchecked):
             adjudicate(maps, **{"periods": PERIODS, **options})
     with pytest.raises(MechnumError, match="the maps have no 'activation'"):
         adjudicate(maps.drop_vars("activation"))
-    assert wave_columns({"a": np.arange(5), "result": np.arange(5)}, (2,)).shape == (5, 4)
+    assert wave_columns({"a": np.arange(5), "result": np.arange(5)}, (2,)).shape == (5, 3)

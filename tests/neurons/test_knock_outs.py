@@ -73,19 +73,23 @@ def test_only_related_prompts_are_lost(model, helpers, found):
         own = table.sel(kind=kind)
         assert own["accuracy"].sel(prompts="related", ablated="heuristic") == 0
         assert own["accuracy"].sel(prompts="unrelated", ablated="heuristic") == 1
-        assert (own["n"] <= 60).all() and (own["n"] > 20).all()
-        assert (own["low"] <= own["accuracy"]).all() and (own["accuracy"] <= own["high"]).all()
+        assert (own["n"] <= 60).all()
+        assert (own["n"] > 20).all()
+        assert (own["low"] <= own["accuracy"]).all()
+        assert (own["accuracy"] <= own["high"]).all()
         assert own["high"].sel(prompts="related", ablated="heuristic") > 0.01
         control = own["accuracy"].sel(ablated="random")
         # One helper in dozens of neurons is rarely drawn, and then matters for some prompts alone.
         assert (control == 1).all() if helpers == ONE else (control > 0.9).all()
     if helpers == ONE:
         none = table.drop_sel(kind=["modulo"])
-        assert none["accuracy"].isnull().all() and (none["n"] == 0).all()
+        assert none["accuracy"].isnull().all()
+        assert (none["n"] == 0).all()
         assert (table["n_heuristics"] == [0, 1, 0, 0, 0, 0]).all()
         assert (table["n_neurons"].sel(kind="modulo") == 1).all()
     assert table.attrs["n_correct"] == P * (P + 1) // 2
-    assert table.attrs["task"] == TASK.name and table.attrs["threshold"] == 0.6
+    assert table.attrs["task"] == TASK.name
+    assert table.attrs["threshold"] == 0.6
 
 
 def test_trials_are_spread_over_the_heuristics_of_a_kind(found, helpers, model, monkeypatch):
@@ -141,7 +145,8 @@ def test_means_instead_of_zeros(model, found, helpers):
         pytest.skip("one neuron")
     table = knock_out(model, TASK, found, value="mean", n=50).sel(kind="modulo")
     share = np.mean(np.arange(P) % 7 == 3)  # 3, 10, 17 of 23
-    assert 5 * (1 - share) > 0.5 and 5 * share > 0.5
+    assert 5 * (1 - share) > 0.5
+    assert 5 * share > 0.5
     # Now the others have help that they do not need.
     assert (table["accuracy"].sel(ablated="heuristic") == 0).all()
 

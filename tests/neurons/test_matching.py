@@ -57,8 +57,10 @@ def test_planted_heuristics_are_found(found):
     assert labels(found) == EXPECTED
     for node, words in enumerate(PLANTED):
         own = found.isel(node=node).sel(kind=parse_heuristic(words).kind)
-        assert own["match"] and own["best"] == words
-        assert own["best_score"] > 0.97 and own["best_q"] < 1e-6
+        assert own["match"]
+        assert own["best"] == words
+        assert own["best_score"] > 0.97
+        assert own["best_q"] < 1e-6
         assert own["best_sign"] == "positive"
 
 
@@ -91,7 +93,8 @@ def test_scores_and_p_are_those_of_a_slow_loop():
         held = set(np.flatnonzero(one.holds(numbers)))
         k = len(held)
         own = found.sel(heuristic=one.words)
-        assert own["n_prompts"] == k and own["heuristic_kind"] == one.kind
+        assert own["n_prompts"] == k
+        assert own["heuristic_kind"] == one.kind
         for node in range(3):
             row = values[1 if "result" in one.words else 0, node]
             for sign, order in (("positive", np.argsort(-row)), ("negative", np.argsort(row))):
@@ -100,7 +103,8 @@ def test_scores_and_p_are_those_of_a_slow_loop():
                 assert cell["score"] == pytest.approx(overlap / k, abs=1e-6)
                 assert cell["p"] == pytest.approx(hypergeom.sf(overlap - 1, 225, k, k), rel=1e-6)
     sets = found["best_p"].sel(kind="multi-result")
-    assert sets.notnull().all() and not found["matched"].any()
+    assert sets.notnull().all()
+    assert not found["matched"].any()
 
 
 def test_q_values_are_over_all_that_was_tested(found):
@@ -154,7 +158,8 @@ def test_one_operand():
     # 23 less is as good a name for each.
     assert found["label"].values.tolist()[0] in ("a ≡ 3 (mod 7)", "result ≡ 1 (mod 7)")
     empty = found.sel(kind=["both", "identical"])
-    assert (empty["best"] == "").all() and empty["best_score"].isnull().all()
+    assert (empty["best"] == "").all()
+    assert empty["best_score"].isnull().all()
     assert not empty["match"].any()
 
 
@@ -196,7 +201,8 @@ def test_chunks_change_nothing(maps, found, monkeypatch):
 def test_tables_say_what_they_hold_and_can_be_stored(found, tmp_path):
     assert list(found["kind"].values) == list(KINDS)
     assert {"layer", "neuron"} <= set(found.coords)
-    assert found.attrs["model"] == "planted" and "hypergeometric" in found.attrs["null"]
+    assert found.attrs["model"] == "planted"
+    assert "hypergeometric" in found.attrs["null"]
     found.to_netcdf(tmp_path / "found.nc")
     xr.testing.assert_equal(xr.load_dataset(tmp_path / "found.nc"), found)
 
