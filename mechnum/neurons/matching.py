@@ -16,15 +16,22 @@ from scipy.stats import false_discovery_control
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.neurons.checked_maps import map_numbers, map_values
 from mechnum.neurons.kinds import KINDS, LENGTHS, MODULI, MOST, Heuristic, Numbers, all_heuristics
-from mechnum.neurons.overlap import chance, expected_overlap, p_values, ranks
+from mechnum.neurons.overlap import (
+    chance,
+    expected_overlap,
+    p_of_either_end,
+    p_values,
+    ranks,
+)
 from mechnum.neurons.result_sets import COVERED, best_sets
 from mechnum.progress import track
 
 THRESHOLD = 0.6
 _NULL = (
     "exchangeable prompts: the overlap of k top prompts with the k prompts of a heuristic is "
-    "hypergeometric; for sets of results times the number of sets that could have been chosen; "
-    "q is of Benjamini and Hochberg over all neurons, heuristics and signs"
+    "hypergeometric; for results the larger p of that of the logits and that of the activation; "
+    "for sets of results times the number of sets that could have been chosen; q is of Benjamini "
+    "and Hochberg over all neurons, heuristics and signs"
 )
 # Neurons at a time: their ranks stay in the processor's cache while all heuristics look at them.
 _CHUNK_VALUES = 2**20
@@ -52,10 +59,14 @@ def heuristics(
     top-k the k prompts with the largest value: of the activation for heuristics of operands, of
     the logit that the neuron writes to the right answer for those of the result. Prompts of the
     very same value, such as the zeros of a ReLU, count by their expected overlap. A match needs a
-    score of `threshold` and a q-value of `alpha`. Sets of results ("multi-result") are chosen for
-    each neuron: the 2 to 4 results to which it writes most on average, where they cover .95 of its
-    top prompts (Nikankin et al. 2025 use them for quotients alone, of which there are few; here
-    they are tested on every task, with p times the number of sets that could have been chosen).
+    score of `threshold` and a q-value of `alpha`. For heuristics of the result p is the larger of
+    two: the activation alone has to overlap with H as well, by its largest or its smallest values,
+    since a neuron of the same activation everywhere would match what its output weights say.
+
+    Sets of results ("multi-result") are chosen for each neuron: the 2 to 4 results to which it
+    writes most on average, where they cover .95 of its top prompts. Nikankin et al. 2025 use them
+    for quotients alone, of which there are few; here they are tested on every task, with p times
+    the number of sets that could have been chosen.
     Heuristics that cannot tell the prompts apart are left out, see `all_heuristics`.
 
     Args:
@@ -149,10 +160,13 @@ def _scored(
             for column, (one, rows) in enumerate(zip(every, held, strict=True)):
                 overlap = expected_overlap(written if one.direct else read, rows)
                 score[part, column, sign] = overlap / len(rows)
-                p[part, column, sign] = p_values(overlap, chances[len(rows)])
+                own = p_values(overlap, chances[len(rows)])
+                if one.direct:
+                    own = np.maximum(own, p_of_either_end(read, rows, chances[len(rows)]))
+                p[part, column, sign] = own
             means = logit[part] if sign == 0 else -logit[part]
-            own = best_sets(means, written, numbers["result"])
-            for node, best in enumerate(own, part.start):
+            sets_here = best_sets(means, written, read, numbers["result"])
+            for node, best in enumerate(sets_here, part.start):
                 if best is not None:
                     score[node, -1, sign], p[node, -1, sign] = best.score, best.p
                     sets[node][sign] = best.heuristic.words

@@ -80,3 +80,14 @@ def p_values(
 ) -> Float64[np.ndarray, " node"]:
     """How likely chance gives an overlap as large; an expected one counts as the whole below."""
     return chances[np.floor(overlap + _ROUNDING).astype(np.int64)]
+
+
+def p_of_either_end(
+    order: Ranks, held: Int[np.ndarray, " row"], chances: Float64[np.ndarray, " overlap"]
+) -> Float64[np.ndarray, " node"]:
+    """How likely chance gives as large an overlap with the top or with the bottom of a map."""
+    own = Ranks(order.before[held], order.tied[held])
+    n_prompts, k = len(order.before), np.arange(len(held))
+    low = Ranks(n_prompts - own.before - own.tied, own.tied)
+    ends = [p_values(expected_overlap(end, k), chances) for end in (own, low)]
+    return np.minimum(2 * np.minimum(*ends), 1.0)

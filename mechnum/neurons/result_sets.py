@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from mechnum.neurons.kinds import MOST, MultiResult
-from mechnum.neurons.overlap import Ranks, chance, expected_overlap, p_values
+from mechnum.neurons.overlap import Ranks, chance, expected_overlap, p_of_either_end, p_values
 
 SIZES = (2, 3, 4)
 # The share of a neuron's top prompts that the set has to cover (Nikankin et al. 2025).
@@ -30,7 +30,10 @@ class ResultSet(NamedTuple):
 
 
 def best_sets(
-    values: Float[np.ndarray, "node prompt"], order: Ranks, result: Int[np.ndarray, " prompt"]
+    values: Float[np.ndarray, "node prompt"],
+    order: Ranks,
+    read: Ranks,
+    result: Int[np.ndarray, " prompt"],
 ) -> list[ResultSet | None]:
     """For each neuron the set with the highest score, and the lowest p where they are equal.
 
@@ -38,6 +41,7 @@ def best_sets(
 
     Args:
         order: `ranks(values)`.
+        read: ranks of the activations, which have to overlap with the set as well.
 
     Returns:
         None for a neuron whose sets all hold for too many prompts.
@@ -53,16 +57,20 @@ def best_sets(
     rows_of = [np.flatnonzero(which == one) for one in range(len(results))]
     found: list[ResultSet | None] = []
     for node, chosen in enumerate(top):
-        one = Ranks(order.before[:, node : node + 1], order.tied[:, node : node + 1])
+        written, own_read = (
+            Ranks(of.before[:, node : node + 1], of.tied[:, node : node + 1])
+            for of in (order, read)
+        )
         best = None
         for size in sizes:
             held = np.concatenate([rows_of[place] for place in chosen[:size]])
             if len(held) > MOST * len(result):
                 continue
-            overlap = expected_overlap(one, held)
-            p = float(p_values(overlap, chance(len(result), len(held)))[0])
+            chances = chance(len(result), len(held))
+            overlap = expected_overlap(written, held)
+            p = max(p_values(overlap, chances)[0], p_of_either_end(own_read, held, chances)[0])
             own = MultiResult("result", tuple(sorted(results[chosen[:size]].tolist())))
-            tried = ResultSet(own, float(overlap[0]) / len(held), min(1.0, n_sets * p))
+            tried = ResultSet(own, float(overlap[0]) / len(held), float(min(1.0, n_sets * p)))
             if best is None or (-tried.score, tried.p) < (-best.score, best.p):
                 best = tried
         found.append(best)

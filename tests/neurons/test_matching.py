@@ -14,6 +14,7 @@ from mechnum.neurons.kinds import KINDS
 from tests.neurons.grids import grid, maps_of, planted
 
 GRID = grid(100)
+SMALL = grid(40)
 # Each planted heuristic, and what of other kinds follows from it because it holds for nearly the
 # same prompts: numbers from 30 to 39 are those with a 3 in the second place.
 PLANTED = {
@@ -100,8 +101,13 @@ def test_scores_and_p_are_those_of_a_slow_loop():
             for sign, order in (("positive", np.argsort(-row)), ("negative", np.argsort(row))):
                 overlap = len(held & set(order[:k]))
                 cell = own.isel(node=node).sel(sign=sign)
+                p = hypergeom.sf(overlap - 1, 225, k, k)
+                if "result" in one.words:
+                    read = values[0, node]
+                    ends = [len(held & set(o[:k])) for o in (np.argsort(read), np.argsort(-read))]
+                    p = max(p, min(1, 2 * hypergeom.sf(max(ends) - 1, 225, k, k)))
                 assert cell["score"] == pytest.approx(overlap / k, abs=1e-6)
-                assert cell["p"] == pytest.approx(hypergeom.sf(overlap - 1, 225, k, k), rel=1e-6)
+                assert cell["p"] == pytest.approx(p, rel=1e-6)
     sets = found["best_p"].sel(kind="multi-result")
     assert sets.notnull().all()
     assert not found["matched"].any()
@@ -120,20 +126,33 @@ def test_q_values_are_over_all_that_was_tested(found):
 
 def test_operands_are_looked_for_in_activations_and_results_in_what_is_written():
     words = ["a ≡ 3 (mod 7)", "result like ..3"]
-    activation, logit = planted(GRID, words)
-    found = heuristics(maps_of(GRID, activation[None], logit[None]))
+    activation, logit = planted(SMALL, words)
+    # It fires somewhat more for those results, and writes to them alone.
+    activation += 0.5 * logit
+    found = heuristics(maps_of(SMALL, activation[None], logit[None]))
     assert labels(found) == [set(words)]
-    swapped = heuristics(maps_of(GRID, logit[None], activation[None]))
+    swapped = heuristics(maps_of(SMALL, logit[None], activation[None]))
     assert labels(swapped) == [set()]
 
 
+def test_output_weights_alone_are_no_heuristic():
+    """Neurons that write to some results whatever the prompt is, constant or noise."""
+    words = ["result like ..3", "result in [30, 60)", "result in {30, 31}"]
+    weights = planted(SMALL, words, noise=0)
+    noise = np.random.default_rng(0).normal(size=weights.shape)
+    for activation in (np.ones_like(weights), 3 + 0.1 * noise):
+        found = heuristics(maps_of(SMALL, activation, activation * weights), negative=True)
+        assert found["score"].sel(heuristic=words[0], sign="positive")[0] > 0.99
+        assert labels(found) == [set()] * 3
+
+
 def test_the_smallest_values_are_looked_at_where_asked():
-    maps = maps_of(GRID, -planted(GRID, ["a = b", "result in {90, 91}", "result like ..3"]))
+    maps = maps_of(SMALL, -planted(SMALL, ["a = b", "result in {30, 31}", "result like ..3"]))
     assert labels(heuristics(maps)) == [set()] * 3
     found = heuristics(maps, negative=True)
     assert found["label"].values.tolist() == [
         "a = b (negative)",
-        "result in {90, 91} (negative)",
+        "result in {30, 31} (negative)",
         "result like ..3 (negative)",
     ]
     assert set(found["best_sign"].where(found["match"]).values.ravel()) >= {"negative"}
@@ -165,10 +184,10 @@ def test_one_operand():
 
 def test_constant_maps_have_no_label():
     for value in (0.0, -2.5):
-        found = heuristics(maps_of(GRID, np.full((2, 10000), value)), negative=True)
+        found = heuristics(maps_of(SMALL, np.full((2, 1600), value)), negative=True)
         assert labels(found) == [set(), set()]
         np.testing.assert_allclose(
-            found["score"], (found["n_prompts"] / 1e4).broadcast_like(found["score"]), rtol=1e-4
+            found["score"], (found["n_prompts"] / 1600).broadcast_like(found["score"]), rtol=1e-4
         )
 
 
