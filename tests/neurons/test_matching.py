@@ -85,8 +85,8 @@ def test_a_neuron_that_fires_for_half_of_a_heuristic_still_matches_it_alone():
 
 
 def test_scores_and_p_are_those_of_a_slow_loop():
-    numbers = grid(15)
-    values = np.random.default_rng(3).normal(size=(2, 3, 225))
+    numbers = grid(12)
+    values = np.random.default_rng(3).normal(size=(2, 2, 144))
     found = heuristics(maps_of(numbers, values[0], values[1]), negative=True)
     every = all_heuristics(numbers)
     assert list(found["heuristic"].values) == [one.words for one in every]
@@ -96,16 +96,16 @@ def test_scores_and_p_are_those_of_a_slow_loop():
         own = found.sel(heuristic=one.words)
         assert own["n_prompts"] == k
         assert own["heuristic_kind"] == one.kind
-        for node in range(3):
+        for node in range(2):
             row = values[1 if "result" in one.words else 0, node]
             for sign, order in (("positive", np.argsort(-row)), ("negative", np.argsort(row))):
                 overlap = len(held & set(order[:k]))
                 cell = own.isel(node=node).sel(sign=sign)
-                p = hypergeom.sf(overlap - 1, 225, k, k)
+                p = hypergeom.sf(overlap - 1, 144, k, k)
                 if "result" in one.words:
                     read = values[0, node]
                     ends = [len(held & set(o[:k])) for o in (np.argsort(read), np.argsort(-read))]
-                    p = max(p, min(1, 2 * hypergeom.sf(max(ends) - 1, 225, k, k)))
+                    p = max(p, min(1, 2 * hypergeom.sf(max(ends) - 1, 144, k, k)))
                 assert cell["score"] == pytest.approx(overlap / k, abs=1e-6)
                 assert cell["p"] == pytest.approx(p, rel=1e-6)
     sets = found["best_p"].sel(kind="multi-result")
@@ -128,7 +128,7 @@ def test_operands_are_looked_for_in_activations_and_results_in_what_is_written()
     words = ["a ≡ 3 (mod 7)", "result like ..3"]
     activation, logit = planted(SMALL, words)
     # It fires somewhat more for those results, and writes to them alone.
-    activation += 0.5 * logit
+    activation += 0.9 * logit
     found = heuristics(maps_of(SMALL, activation[None], logit[None]))
     assert labels(found) == [set(words)]
     swapped = heuristics(maps_of(SMALL, logit[None], activation[None]))
@@ -192,12 +192,12 @@ def test_constant_maps_have_no_label():
 
 
 def test_noise_has_no_label():
-    """20 seeds of 24 neurons, half of them ReLUs: none at the threshold, and few by q alone."""
-    numbers = grid(12)
+    """20 seeds of 16 neurons, half of them ReLUs: none at the threshold, and few by q alone."""
+    numbers = grid(10)
     labelled = any_match = 0
     for seed in range(20):
-        values = np.random.default_rng(seed).normal(size=(24, 144))
-        values[12:] = np.maximum(values[12:] - 0.8, 0)
+        values = np.random.default_rng(seed).normal(size=(16, 100))
+        values[8:] = np.maximum(values[8:] - 0.8, 0)
         found = heuristics(maps_of(numbers, values), threshold=1e-6)
         labelled += int((found["matched"] & (found["score"] >= 0.6)).sum())
         labelled += int(found["match"].sel(kind="multi-result").sum())
