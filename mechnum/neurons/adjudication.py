@@ -1,0 +1,243 @@
+"""Which description of a neuron predicts what was held out: waves or heuristics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Float32, Float64, Int
+from sklearn.model_selection import KFold
+
+from mechnum.columns import independent_columns
+from mechnum.errors import InvalidInput
+from mechnum.inputs import positive_integer, seed_sequence
+from mechnum.intervals import RESAMPLES, mean_interval
+from mechnum.models.memory import batches
+from mechnum.neurons.checked_maps import map_numbers, map_values
+from mechnum.neurons.kinds import LENGTHS, MODULI, Numbers, parse_heuristic
+from mechnum.neurons.matching import THRESHOLD, heuristics
+from mechnum.progress import track
+
+_DESCRIPTIONS = ("waves", "heuristics")
+
+
+def adjudicate(
+    maps: xr.Dataset,
+    periods: Sequence[float | int] = (2, 5, 10, 100),
+    threshold: float = THRESHOLD,
+    alpha: float = 0.05,
+    negative: bool = False,
+    lengths: Sequence[int] = LENGTHS,
+    moduli: Sequence[int] = MODULI,
+    folds: int = 5,
+    margin: float = 0.01,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Does a neuron's activation follow waves, or the heuristics that it matches?
+
+    Both descriptions are fitted by least squares to the prompts of all folds but one, and predict
+    the prompts of that fold. Waves: a constant, linear terms, and a cosine of any phase for each
+    period in a, b and a + b (Kantamneni & Tegmark 2025, section 5.3). Heuristics: a constant, and
+    one indicator for each heuristic that `heuristics` matches on the training prompts alone
+    (Nikankin et al. 2025); a neuron without a match is described by its mean. R² compares both
+    with the mean activation of the training prompts.
+
+    Args:
+        maps: as in `heuristics`.
+        periods: of the waves; for nets that add modulo p those of their key frequencies, p / k.
+        threshold, alpha, negative, lengths, moduli: as in `heuristics`.
+        folds: in how many parts the prompts are split at random; each is held out once.
+        margin: differences of R² no larger than this are none: a cosine of period 2 and a
+            heuristic of parity say the same, with other numbers of parameters.
+        resamples: of held-out prompts, for the intervals.
+        seed: of the split and of the resamples.
+
+    Returns:
+        Over (node, description), "waves" and "heuristics": `r2` on held-out prompts, with its 95 %
+        bootstrap interval over prompts `r2_low`, `r2_high`, and `n_parameters`, the rank of the
+        fit, mean of the folds. Over node: `difference`, R² of waves minus R² of heuristics, with
+        `difference_low` and `difference_high`; and `verdict`: "waves" or "heuristics" where the
+        interval of the difference lies beyond `margin` on its side, "undecided" where it does not,
+        "neither" where the better one's own interval is not above 0, and "constant" where the
+        activation is the same for all prompts, with NaN for the numbers. Intervals are of each
+        neuron alone, and of prompts: they take the activation's variance as known.
+
+    Raises:
+        MechnumError: as `heuristics`, on periods below 2, on a negative margin, and on more folds
+            than there are pairs of prompts.
+    """
+    if not margin >= 0:
+        raise InvalidInput(f"margin is {margin}: give a difference of R² of 0 or more")
+    activation, numbers = map_values(maps, "activation"), map_numbers(maps)
+    waves = wave_columns(numbers, periods)
+    splits = _splits(activation.shape[1], folds, seed)
+    tried = _Tried.of(activation, len(splits))
+    for fold, (training, held_out) in enumerate(splits):
+        tried.base[:, held_out] = activation[:, training].mean(1, dtype=np.float64, keepdims=True)
+        fitted, tried.rank[0, :, fold] = _predicted(waves, activation, training, held_out)
+        tried.predicted[0][:, held_out] = fitted
+        found = heuristics(maps.isel(prompt=training), threshold, alpha, negative, lengths, moduli)
+        columns = track(_indicators(found, numbers), "fitting heuristics", len(activation))
+        for node, matched in enumerate(columns):
+            own = activation[node : node + 1]
+            fitted, tried.rank[1, node, fold] = _predicted(matched, own, training, held_out)
+            tried.predicted[1, node, held_out] = fitted[0]
+    compared = _compared(activation, tried, margin, resamples, seed)
+    return compared.assign_coords(
+        {name: c for name, c in maps.coords.items() if c.dims == ("node",)}
+    ).assign_attrs(
+        {
+            **maps.attrs,
+            "periods": list(map(float, periods)),
+            "threshold": threshold,
+            "alpha": alpha,
+            "negative": str(negative),
+            "folds": folds,
+            "margin": margin,
+            "resamples": resamples,
+            "seed": seed,
+        }
+    )
+
+
+def wave_columns(
+    numbers: Numbers, periods: Sequence[float | int]
+) -> Float64[np.ndarray, "prompt column"]:
+    """A constant, and for a, b and a + b a linear term and cosine and sine of each period.
+
+    Columns that others span are left out: the term a + b, or the sine of period 2.
+
+    Raises:
+        InvalidInput: on no periods, and on periods below 2, which look like longer ones.
+    """
+    wrong = [period for period in periods if not (np.isfinite(period) and period >= 2)]
+    if wrong or not len(periods):
+        said = f"a period of {wrong[0]}" if wrong else "no period"
+        raise InvalidInput(f"{said} makes no wave over integers: give periods of 2 or more")
+    terms = [numbers[name] for name in ("a", "b") if name in numbers]
+    if len(terms) == 2:
+        terms.append(terms[0] + terms[1])
+    columns = [np.ones(len(terms[0]))]
+    for term in terms:
+        columns.append((term - term.mean()) / max(np.ptp(term), 1))
+        for period in periods:
+            angle = 2 * np.pi * ((term / period) % 1)
+            columns += [np.cos(angle), np.sin(angle)]
+    matrix = np.column_stack(columns)
+    return matrix[:, independent_columns(matrix)]
+
+
+class _Tried(NamedTuple):
+    """What was predicted of each prompt when it was held out.
+
+    Attributes:
+        base: the mean activation of the training prompts.
+        predicted: by waves and by heuristics.
+        rank: of their columns on the training prompts.
+    """
+
+    base: Float32[np.ndarray, "node prompt"]
+    predicted: Float32[np.ndarray, "2 node prompt"]
+    rank: Float64[np.ndarray, "2 node fold"]
+
+    @classmethod
+    def of(cls, activation: Float[np.ndarray, "node prompt"], n_folds: int) -> _Tried:
+        """Nothing yet."""
+        return cls(
+            np.zeros(activation.shape, dtype=np.float32),
+            np.zeros((2, *activation.shape), dtype=np.float32),
+            np.zeros((2, len(activation), n_folds)),
+        )
+
+
+def _splits(
+    n_prompts: int, folds: int, seed: int
+) -> list[tuple[Int[np.ndarray, " training"], Int[np.ndarray, " held_out"]]]:
+    if not 2 <= positive_integer("folds", folds) <= n_prompts // 2:
+        raise InvalidInput(
+            f"{n_prompts} prompts are not split in {folds} folds: give 2 folds or more, of two "
+            "prompts each at least"
+        )
+    state = int(seed_sequence(seed).generate_state(1)[0])
+    split = KFold(folds, shuffle=True, random_state=state)
+    return list(split.split(np.arange(n_prompts)))
+
+
+def _indicators(
+    found: xr.Dataset, numbers: Numbers
+) -> Iterator[Float64[np.ndarray, "prompt column"]]:
+    """For each neuron a constant and where the heuristics hold that it matches."""
+    every = [parse_heuristic(str(words)) for words in found["heuristic"].values]
+    held = np.column_stack([one.holds(numbers) for one in every])
+    matched = found["matched"].any("sign").values
+    own = found[["match", "best"]].sel(kind="multi-result")
+    constant = np.ones((len(held), 1))
+    for node, columns in enumerate(matched):
+        sets = [str(own["best"].values[node])] if own["match"].values[node] else []
+        indicators = [parse_heuristic(words).holds(numbers)[:, None] for words in sets]
+        yield np.hstack([constant, held[:, columns], *indicators])
+
+
+def _predicted(
+    columns: Float64[np.ndarray, "prompt column"],
+    values: Float[np.ndarray, "node prompt"],
+    training: Int[np.ndarray, " training"],
+    held_out: Int[np.ndarray, " held_out"],
+) -> tuple[Float64[np.ndarray, "node held_out"], int]:
+    """Held-out predictions of the least-squares fit, and the rank of its columns."""
+    wanted = values[:, training].T.astype(np.float64)
+    fitted, _, rank, _ = np.linalg.lstsq(columns[training], wanted, rcond=None)
+    return (columns[held_out] @ fitted).T, int(rank)
+
+
+def _compared(
+    activation: Float[np.ndarray, "node prompt"],
+    tried: _Tried,
+    margin: float,
+    resamples: int,
+    seed: int,
+) -> xr.Dataset:
+    """R² of both, their difference, and the verdict.
+
+    R² is a mean over prompts of how much less a description errs than the mean does, in units of
+    the latter's mean square; so that intervals are those of a mean.
+    """
+    n_nodes, n_prompts = activation.shape
+    tables = []
+    for part in batches(n_nodes, 8 * 6 * n_prompts):
+        truth = activation[part].astype(np.float64)
+        base = (truth - tried.base[part]) ** 2
+        gain = base - (truth - tried.predicted[:, part]) ** 2
+        constant = np.ptp(activation[part], axis=1) == 0
+        scale = np.where(constant, np.nan, base.mean(axis=1))
+        values = np.stack([*gain, gain[0] - gain[1]]) / scale[:, None]
+        skill = xr.DataArray(values, dims=("quantity", "node", "prompt"))
+        tables.append(mean_interval(skill, "prompt", seed, resamples=resamples))
+    table = xr.concat(tables, dim="node")
+    r2 = table.isel(quantity=slice(2)).rename(quantity="description")
+    difference = table.isel(quantity=2)
+    names = {"mean": "{}", "low": "{}_low", "high": "{}_high"}
+    return xr.Dataset(
+        {
+            **{form.format("r2"): r2[name] for name, form in names.items()},
+            **{form.format("difference"): difference[name] for name, form in names.items()},
+            "n_parameters": (("description", "node"), tried.rank.mean(axis=2)),
+            "verdict": ("node", _verdicts(r2["low"], difference, margin)),
+        },
+        coords={"description": list(_DESCRIPTIONS)},
+    ).transpose("node", "description")
+
+
+def _verdicts(r2_low: xr.DataArray, difference: xr.Dataset, margin: float) -> np.ndarray:
+    waves, indicators = r2_low.transpose("description", "node").values
+    low, high = difference["low"].values, difference["high"].values
+    cases = [
+        ("constant", np.isnan(difference["mean"].values)),
+        ("neither", ~((waves > 0) | (indicators > 0))),
+        ("waves", (low > margin) & (waves > 0)),
+        ("heuristics", (high < -margin) & (indicators > 0)),
+    ]
+    return np.select([case for _, case in cases], [name for name, _ in cases], "undecided")
