@@ -70,8 +70,10 @@ def _batches(
         row_bytes = block_bytes(spec, length, length) + keys_values + 4 * spec.d_vocab_out
         for place in places.unique().tolist():
             rows = (places == place).nonzero().flatten()
-            for part in batches(len(rows), row_bytes):
-                found.append((group.tokens[rows[part]], place, offset + rows[part]))
+            found += [
+                (group.tokens[rows[part]], place, offset + rows[part])
+                for part in batches(len(rows), row_bytes)
+            ]
         offset += len(group)
     return found
 

@@ -170,7 +170,7 @@ def accuracies(
         ]
     ).reshape(*count.shape, 2)
     return {
-        f"{prefix}accuracy": (dims, count / n),
+        f"{prefix}accuracy": (dims, np.asarray(count / n)),
         f"{prefix}low": (dims, intervals[..., 0]),
         f"{prefix}high": (dims, intervals[..., 1]),
     }

@@ -137,7 +137,7 @@ def replace(
 
 def _predicted(
     fitted: xr.Dataset, neurons: Order, numbers: Float64[np.ndarray, "prompt 2"]
-) -> Float64[np.ndarray, "prompt neuron"]:
+) -> Float64[np.ndarray, "prompt place"]:
     """What the fits say of these neurons for each prompt."""
     found = np.empty((len(numbers), len(neurons)))
     known = set(fitted["layer"].values.tolist())
@@ -156,7 +156,7 @@ def _predicted(
 
 
 def _by_layer(
-    neurons: Order, values: Float64[np.ndarray, "prompt neuron"]
+    neurons: Order, values: Float64[np.ndarray, "prompt place"]
 ) -> dict[int, tuple[Tensor, Tensor]]:
     return {
         layer: (

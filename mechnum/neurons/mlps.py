@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float64
-from scipy.stats import pearsonr, permutation_test
+from scipy.stats import PermutationMethod, pearsonr
 
 from mechnum.errors import MechnumError
 from mechnum.inputs import seed_sequence
 from mechnum.intervals import RESAMPLES
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import layers_with_neurons
-from mechnum.neurons.order import ordered_neurons
+from mechnum.neurons.order import Order, ordered_neurons
 from mechnum.patching.batches import Direction
 from mechnum.patching.circuit.faithfulness import ratio
 from mechnum.patching.direct import NormHandling
@@ -66,10 +66,10 @@ def mlp_shares(
     Returns:
         Over (pair, layer): `total` and `direct`, in units of the metric. Over layer:
         `direct_share`, mean direct over mean total effect, with `low` and `high` (95 % bootstrap
-        over pairs) and `status`, which says where the total effect vanishes (then NaN); `sum_share`,
-        the mean over the `n_neurons` best neurons of the layer that were fitted, NaN where there
-        are none. Attributes: `pearson_r`, `r2` and `p` (permuted layers) over the `n_layers` that
-        have both, NaN for fewer than three or where one of the two is constant.
+        over pairs) and `status`, which says where the total effect vanishes (then NaN);
+        `sum_share`, the mean over the `n_neurons` best neurons of the layer that were fitted, NaN
+        where there are none. Attributes: `pearson_r`, `r2` and `p` (permuted layers) over the
+        `n_layers` that have both, NaN for fewer than three or where one of the two is constant.
 
     Raises:
         MechnumError: on a model without MLPs, layers and neurons that do not exist, a share that is
@@ -77,6 +77,8 @@ def mlp_shares(
     """
     if not 0 < share <= 1:
         raise MechnumError(f"a share of {share} of the neurons is none: give 0.01, say")
+    if position == "each":
+        raise MechnumError("positions have shares of their own: call mlp_shares for each position")
     if "sum_share" not in fitted:
         raise MechnumError("the fit has no 'sum_share': give what mechnum.neurons.fit returns")
     own = layers_with_neurons(model, layers)
@@ -106,7 +108,7 @@ def mlp_shares(
     return table.assign_attrs(_agreement(table, seed))
 
 
-def _sum_shares(fitted: xr.Dataset, best: np.ndarray, layers: Sequence[int]) -> dict:
+def _sum_shares(fitted: xr.Dataset, best: Order, layers: Sequence[int]) -> dict[str, Any]:
     """Mean share of a + b of the best neurons of each layer, and how many these are."""
     table = fitted["sum_share"].reindex(layer=list(layers))
     means, counts = np.full(len(layers), np.nan), np.zeros(len(layers), dtype=np.int64)
@@ -127,21 +129,9 @@ def _agreement(table: xr.Dataset, seed: int) -> dict[str, float | int]:
     said = {"n_layers": int(both.sum()), "pearson_r": np.nan, "r2": np.nan, "p": np.nan}
     if len(x) < _FEWEST or np.ptp(x) == 0 or np.ptp(y) == 0:
         return said
-
-    def correlation(permuted: Float64[np.ndarray, "*draw layer"], axis: int = -1) -> np.ndarray:
-        centred = permuted - permuted.mean(axis, keepdims=True)
-        fixed = y - y.mean()
-        return (centred * fixed).sum(axis) / np.sqrt(
-            np.square(centred).sum(axis) * np.square(fixed).sum()
-        )
-
-    tested = permutation_test(
-        (x,),
-        correlation,
-        permutation_type="pairings",
-        vectorized=True,
-        n_resamples=5 * RESAMPLES,
-        rng=np.random.default_rng(seed_sequence(seed)),
+    method = PermutationMethod(
+        n_resamples=5 * RESAMPLES, rng=np.random.default_rng(seed_sequence(seed))
     )
-    r = float(pearsonr(x, y).statistic)
+    tested = pearsonr(x, y, method=method)
+    r = float(tested.statistic)
     return said | {"pearson_r": r, "r2": r**2, "p": float(tested.pvalue)}

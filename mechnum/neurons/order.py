@@ -15,7 +15,7 @@ from mechnum.patching.node_names import NodeNames
 from mechnum.tasks.numbers import check_integer
 
 # Layer and index of each neuron: all neurons of a large model are too many for nodes.
-Order = Int[np.ndarray, "neuron 2"]
+Order = Int[np.ndarray, "place 2"]
 
 
 def ordered_neurons(model: Model, order: NodeNames | xr.DataArray) -> Order:

@@ -130,15 +130,12 @@ def _exact(
     total = summarise(measured["total"], seed=intervention.seed)
     # Exactly 0 for every pair: the interval is as well.
     zero = {name: (table[f"{name}_low"] == 0) & (table[f"{name}_high"] == 0) for name in RANKINGS}
-    return table.assign(
-        {f"{name}_q": adjusted(table, name, zero[name]) for name in RANKINGS},
-        total=measured["total"],
-        clean_metric=measured["clean_metric"],
-        corrupt_metric=measured["corrupt_metric"],
-        **{f"total_{what}": total[what] for what in ("mean", "low", "high", "p", "q")},
-    ).assign_attrs(
-        found_total=int((total["q"] < alpha).sum()),
-        **agreement(table["estimate"].values, total["mean"].values),
+    q = {f"{name}_q": adjusted(table, name, zero[name]) for name in RANKINGS}
+    total = total.rename({what: f"total_{what}" for what in total}).drop_vars("total_n")
+    table = table.assign(q | dict(measured.data_vars) | dict(total.data_vars))
+    return table.assign_attrs(
+        found_total=int((table["total_q"] < alpha).sum()),
+        **agreement(table["estimate"].values, table["total_mean"].values),
     )
 
 

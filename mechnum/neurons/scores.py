@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Literal, get_args
 
-import numpy as np
-import torch
 import xarray as xr
 
 from mechnum.models.model import Model
