@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from mechnum.circuits.published import clock_figures
-from mechnum.circuits.trace import default_periods
 from mechnum.errors import MechnumError
+from mechnum.fourier.periods import default_periods
 from mechnum.helix import Helix
 from mechnum.helix.clock import (
     Fits,
@@ -103,7 +103,7 @@ def trace_clock(
             f"{len(pairs)} pairs are too few: half of them choose and half are measured, give 4"
         )
     chosen_on, tested_on = pairs.split(seed=seed)
-    periods = tuple(periods or default_periods(model, task, accuracy))
+    periods = tuple(periods or default_periods(model, task, accuracy.variables["a"]))
     helix = Helix(periods, linear=not isinstance(task, ModularAddition))
     prompts = sample_prompts(task.prompts(model), seed=seed, accuracy=answered)
     fits = Fits(prompts, helix, folds, seed)

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from mechnum.circuits.published import helix_figures
-from mechnum.circuits.trace import default_periods
 from mechnum.errors import InvalidInput
+from mechnum.fourier.periods import default_periods
 from mechnum.helix import (
     Helix,
     ablation_scores,
@@ -70,7 +70,7 @@ def measure_helix(
     Raises:
         MechnumError: where the model cannot read the prompts, or the helix itself cannot be fitted.
     """
-    periods = tuple(periods or default_periods(model, task, accuracy))
+    periods = tuple(periods or default_periods(model, task, accuracy.variables["a"]))
     operand = position in accuracy.variables
     groups = task.prompts(model)
     prompts = sample_prompts(groups, seed=seed, accuracy=None if operand else accuracy)

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mechnum.errors import InvalidInput
-from mechnum.fourier.spectra import key_frequencies
+from mechnum.fourier.periods import default_periods
 from mechnum.helix import Helix, causal_scores, helix_planes
 from mechnum.models import Model
 from mechnum.patching import effects
@@ -27,9 +27,6 @@ from mechnum.tasks import (
 from mechnum.tasks.arithmetic import ModularAddition
 from mechnum.tasks.examples import bos_policy, example_pair, token_texts
 from mechnum.tasks.task import Operand
-
-# Periods in the order in which Kantamneni & Tegmark 2025 find that they help (section 4).
-_NESTED_PERIODS = (100.0, 10.0, 5.0, 2.0)
 
 
 def trace(
@@ -62,7 +59,7 @@ def trace(
     task = task or parse(model.default_task or "addition")
     accuracy = task.accuracy(model)
     prompts = task.prompts(model)
-    periods = tuple(periods or default_periods(model, task, accuracy))
+    periods = tuple(periods or default_periods(model, task, accuracy.variables["a"]))
     both: tuple[Operand, Operand] = ("a", "b")
     operands: list[Operand] = [name for name in both if accuracy.variables.get(name) is not None]
     varied: list[Operand] = ["any", *operands]
@@ -97,23 +94,6 @@ def trace(
     if left_out:
         parts["/"].attrs["left_out"] = json.dumps(left_out)
     return xr.DataTree.from_dict(parts)
-
-
-def default_periods(model: Model, task: Task, accuracy: Accuracy) -> tuple[float, ...]:
-    """Periods that a helix over this task's numbers can be fitted with.
-
-    Of 2, 5, 10 and 100, the largest set in the paper's nested order whose columns are at most half
-    as many as the distinct operands: more would fit any states. Modular nets choose periods of
-    their own: those of the key frequencies of their embedding.
-    """
-    if isinstance(task, ModularAddition):
-        embedding = model.decoder.weights.W_E[: task.p].float().cpu().numpy()
-        return tuple(task.p / k for k in key_frequencies(embedding).tolist())
-    n_distinct = len(np.unique(accuracy.variables["a"].numpy()))
-    fitting = [period for period in _NESTED_PERIODS if period <= n_distinct]
-    # A constant, a linear column, and two for each period.
-    n_periods = max(1, (n_distinct // 2 - 2) // 2)
-    return tuple(sorted(fitting[:n_periods])) or (float(n_distinct),)
 
 
 def _attributes(

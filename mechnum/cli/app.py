@@ -14,6 +14,7 @@ from mechnum.cli.fourier import fourier
 from mechnum.cli.helix import helix
 from mechnum.cli.lens import lens
 from mechnum.cli.models import models
+from mechnum.cli.neurons import neurons
 from mechnum.cli.numbers import numbers
 from mechnum.cli.options import Quiet
 from mechnum.cli.patch import patch
@@ -38,6 +39,7 @@ for command in (
     paths,
     circuit,
     clock,
+    neurons,
     helix,
     fourier,
     lens,

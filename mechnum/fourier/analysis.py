@@ -14,6 +14,7 @@ from mechnum.fourier.inner_rows import RowsOf, number_rows
 from mechnum.fourier.least_squares import amplitudes
 from mechnum.fourier.model_tables import NUMBERS
 from mechnum.fourier.nulls import NullKind, spectrum_test
+from mechnum.fourier.periods import periods_within
 from mechnum.fourier.probes import MODULI, residue_probe
 from mechnum.fourier.tables import NUMBER
 from mechnum.models.model import Model
@@ -21,8 +22,6 @@ from mechnum.tasks.examples import token_texts
 from mechnum.tasks.numbers import check_numbers, some
 from mechnum.tasks.single_numbers import BARE_NUMBER, DigitsMode, number_prompts
 
-# The periods that Kantamneni & Tegmark 2025 find (section 4).
-PERIODS = (2, 5, 10, 100)
 _SEEDS = ("null_seed", "probe_seed")  # Both are the one seed of the whole.
 
 
@@ -68,7 +67,7 @@ def number_spectra(
     spectra = spectrum_test(rows, null=null, draws=draws, seed=seed)
     residues = residue_probe(rows, moduli or MODULI, permutations=permutations, seed=seed)
     parts = {"/spectrum": spectra, "/residues": residues}
-    waves = default_periods(len(integers)) if periods is None else tuple(periods)
+    waves = periods_within(len(integers)) if periods is None else tuple(periods)
     if waves:
         parts["/amplitudes"] = amplitudes(rows, waves, linear=True)
     if baseline is not None:
@@ -82,18 +81,6 @@ def number_spectra(
         bare["/counts"].attrs["of"] = baseline.attrs.get("of", "counts")
     bare["/prompts"] = _example(model, integers, template, digits)
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **bare})
-
-
-def default_periods(n_numbers: int) -> tuple[int, ...]:
-    """Those of 2, 5, 10 and 100 that fit into the range, the shorter ones first.
-
-    So many that constant, trend and waves are at most half as many columns as there are numbers:
-    more would fit anything.
-    """
-    fitting = [period for period in PERIODS if period <= n_numbers]
-    while fitting and 2 * (2 + 2 * len(fitting) - (2 in fitting)) > n_numbers:
-        fitting.pop()
-    return tuple(fitting)
 
 
 def _counted(counts: xr.DataArray, numbers: Sequence[int]) -> xr.DataArray:

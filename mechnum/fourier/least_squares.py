@@ -42,7 +42,7 @@ def amplitudes(
     """
     rows = as_rows(rows, numbers)
     values = rows[NUMBER].values
-    checked = _periods(periods)
+    checked = checked_periods(periods)
     matrix, owner, names = _design(values, checked, linear)
     distinct = len(np.unique(values))
     nonzero = int(np.sum(np.sqrt(np.mean(matrix**2, axis=0)) > TOLERANCE))
@@ -106,7 +106,18 @@ def alias_of(period: float | int) -> float:
     return np.inf if turns < TOLERANCE else 1 / turns
 
 
-def _periods(periods: Sequence[float | int]) -> tuple[float, ...]:
+def wave_angle(numbers: np.ndarray, period: float) -> Float64[np.ndarray, "*number"]:
+    """2πn/T in radians, up to whole turns."""
+    # Whole turns are taken out first: a product with π of a large number loses its end.
+    return 2 * np.pi * ((numbers / period) % 1)
+
+
+def checked_periods(periods: Sequence[float | int]) -> tuple[float, ...]:
+    """Periods of waves over integers.
+
+    Raises:
+        InvalidInput: on none, on what is not finite or below 2, and on one that is there twice.
+    """
     try:
         checked = tuple(float(period) for period in periods)
     except (TypeError, ValueError) as error:
@@ -142,8 +153,7 @@ def _design(
         owner.append(-1)
         names.append("linear")
     for index, period in enumerate(periods):
-        # Whole turns are taken out first: a product with π of a large number loses its end.
-        angle = 2 * np.pi * ((numbers / period) % 1)
+        angle = wave_angle(numbers, period)
         columns += [np.cos(angle), np.sin(angle)]
         owner += [index, index]
         names += [f"cos(T={period:g})", f"sin(T={period:g})"]

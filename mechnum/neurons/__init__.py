@@ -7,22 +7,46 @@ from typing import TYPE_CHECKING
 from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from mechnum.neurons.fits import fit, fit_values
+    from mechnum.neurons.formulas import formula, predict
     from mechnum.neurons.kept import ablate, replace
+    from mechnum.neurons.logit_periods import periods
+    from mechnum.neurons.maps import operand_maps
     from mechnum.neurons.mlps import mlp_shares
+    from mechnum.neurons.one_frequency import frequency_share, phase_sums
     from mechnum.neurons.ranking import rank
+    from mechnum.neurons.writes import write_score
 
 _HOMES = {
     "ablate": "kept",
+    "fit": "fits",
+    "fit_values": "fits",
+    "formula": "formulas",
+    "frequency_share": "one_frequency",
     "mlp_shares": "mlps",
+    "operand_maps": "maps",
+    "periods": "logit_periods",
+    "phase_sums": "one_frequency",
+    "predict": "formulas",
     "rank": "ranking",
     "replace": "kept",
+    "write_score": "writes",
 }
 
 __all__ = [
     "ablate",
+    "fit",
+    "fit_values",
+    "formula",
+    "frequency_share",
     "mlp_shares",
+    "operand_maps",
+    "periods",
+    "phase_sums",
+    "predict",
     "rank",
     "replace",
+    "write_score",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

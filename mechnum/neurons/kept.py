@@ -11,22 +11,21 @@ from dataclasses import replace as changed
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float64, Int
+from jaxtyping import Float32, Float64, Int
 from torch import Tensor
 
 from mechnum.errors import MechnumError
-from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
-from mechnum.neurons.fits import predict
+from mechnum.neurons.formulas import predict
 from mechnum.neurons.keeping import Setting
 from mechnum.neurons.order import Order
+from mechnum.neurons.states import STATE_OF
 from mechnum.patching.node_names import NodeNames
 from mechnum.tasks.states import numbers_of
 from mechnum.tasks.task import Task
 
 # What `replace` puts in the place of the kept neurons: nothing, their fits, and two controls.
 CONTENTS = ("own", "fit", "fits of other neurons", "fits of other prompts")
-_STATE_OF: dict[str, StateName] = {"pre": "mlp_pre", "hidden": "mlp_hidden"}
 
 
 def ablate(
@@ -48,7 +47,8 @@ def ablate(
     Args:
         order: neurons, best first; or scores of neurons, the largest first: over (layer, neuron),
             as `rank(...)["neurons"]["estimate_selected"]`, or over node. NaN is left out.
-        ks: how many are kept; 0 is none of them. By default 1, 2, 4, ... and the whole order.
+        ks: how many are kept; 0 is none of them. By default the whole order, a half of it, a
+            quarter, and so on down to a thousandth.
         n: prompts of the task that are asked, right or wrong ones.
         n_mean: prompts that the means are taken over (100 in the paper); the two may share some.
         draws: random orders of all neurons of the model, as the control.
@@ -106,14 +106,15 @@ def replace(
         other operands.
 
     Raises:
-        MechnumError: as `ablate`, on prompts without the operands a and b, on neurons that were not
+        MechnumError: as `ablate`, on prompts without the fit's operands, on neurons that were not
             fitted, and on fewer than two neurons or prompts, which leave no control.
     """
-    if (of := fitted.attrs.get("of")) not in _STATE_OF:
+    if (of := fitted.attrs.get("of")) not in STATE_OF:
         raise MechnumError(f"the fit is of {of!r}: give a fit of 'pre' or 'hidden' activations")
     setting = Setting.of(model, task, order, ks, n, n_mean, position, seed)
     used = setting.order[: max(*setting.ks, 2)]
-    own = _predicted(fitted, used, numbers_of(setting.prompts, ["a", "b"]))
+    operands = fitted.attrs["operands"].split(", ")
+    own = _predicted(fitted, used, numbers_of(setting.prompts, operands))
     if min(own.shape) < 2:
         raise MechnumError(
             f"{own.shape[1]} neurons and {own.shape[0]} prompts leave no others to compare with: "
@@ -130,16 +131,16 @@ def replace(
     for content in contents:
         values = {} if content is None else _by_layer(used, content)
         edits += [
-            changed(setting.keep(used[:k]), of=_STATE_OF[of], values=values) for k in setting.ks
+            changed(setting.keep(used[:k]), of=STATE_OF[of], values=values) for k in setting.ks
         ]
     return setting.judged(edits, "content", list(CONTENTS)).assign_attrs(of=of)
 
 
 def _predicted(
-    fitted: xr.Dataset, neurons: Order, numbers: Float64[np.ndarray, "prompt 2"]
-) -> Float64[np.ndarray, "prompt place"]:
+    fitted: xr.Dataset, neurons: Order, numbers: Float64[np.ndarray, "prompt operand"]
+) -> Float32[np.ndarray, "prompt place"]:
     """What the fits say of these neurons for each prompt."""
-    found = np.empty((len(numbers), len(neurons)))
+    found = np.empty((len(numbers), len(neurons)), dtype=np.float32)
     known = set(fitted["layer"].values.tolist())
     for layer in np.unique(neurons[:, 0]).tolist():
         if layer not in known:
@@ -147,8 +148,8 @@ def _predicted(
                 f"layer {layer} was not fitted: fit all layers of the order, or leave it out there"
             )
         own = neurons[:, 0] == layer
-        columns = np.searchsorted(fitted["neuron"].values, neurons[own, 1])
-        found[:, own] = predict(fitted, layer, numbers)[:, columns]
+        wanted = fitted.sel(layer=layer).sel(neuron=neurons[own, 1])
+        found[:, own] = predict(wanted, numbers).transpose("prompt", "neuron")
     if not np.isfinite(found).all():
         layer, neuron = neurons[~np.isfinite(found).all(0)][0].tolist()
         raise MechnumError(f"neuron {layer}.{neuron} has no fit: leave it out of the order")
@@ -156,7 +157,7 @@ def _predicted(
 
 
 def _by_layer(
-    neurons: Order, values: Float64[np.ndarray, "prompt place"]
+    neurons: Order, values: Float32[np.ndarray, "prompt place"]
 ) -> dict[int, tuple[Tensor, Tensor]]:
     return {
         layer: (

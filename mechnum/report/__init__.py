@@ -26,6 +26,9 @@ _WHERE = {
     "helix_page": "helix",
     "helix_summary": "helix",
     "mean_interval": "intervals",
+    "neuron_frame": "neuron_frames",
+    "neurons_page": "neurons",
+    "neurons_summary": "neurons",
     "node_frame": "measured",
     "page_of": "saving",
     "ranking": "largest",
@@ -42,6 +45,8 @@ _WHERE = {
     "write_csv": "exports",
     "write_json": "exports",
     "write_netcdf": "exports",
+    "write_parquet": "exports",
+    "write_tables": "neurons",
 }
 
 __all__ = sorted(_WHERE)  # pyright: ignore[reportUnsupportedDunderAll]

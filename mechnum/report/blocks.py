@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
+from mechnum.report.maps import Maps
 from mechnum.report.plain import columns, plain
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Table:
     """A table that readers sort, filter, copy and download.
 
     More than `most` rows are cut off, which the page says; order `frame` by importance before.
+    `maps` are small pictures in a last column, one for each row.
     """
 
     kind: ClassVar[str] = "table"
@@ -93,11 +95,13 @@ class Table:
     frame: pd.DataFrame
     caption: Caption
     most: int = 50_000
+    maps: Maps | None = None
 
     @property
     def payload(self) -> dict[str, Any]:
         """The table as plain JSON: its name, the columns, and how many rows there were."""
-        return _table(self.title, self.frame, self.most)
+        table = _table(self.title, self.frame, self.most)
+        return table if self.maps is None else {**table, "maps": self.maps.payload}
 
     @property
     def cut(self) -> str:

@@ -1,4 +1,4 @@
-"""Files of results: netCDF, CSV and JSON, each written whole or not at all."""
+"""Files of results: netCDF, CSV, Parquet and JSON, each written whole or not at all."""
 
 from __future__ import annotations
 
@@ -56,6 +56,13 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
         writer = csv.writer(file)
         writer.writerow(content)
         writer.writerows(zip(*content.values(), strict=True))
+    return Path(path)
+
+
+def write_parquet(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write a table as Parquet: columns keep their types, missing values are null."""
+    with replacing(path) as temporary:
+        frame.to_parquet(temporary, engine="pyarrow", index=False)
     return Path(path)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mechnum.files import replacing
 from mechnum.report import assets, theme
-from mechnum.report.blocks import Attention, Block, Figure
+from mechnum.report.blocks import Attention, Block, Figure, Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -44,7 +44,9 @@ class Page:
         """The page as one HTML document."""
         blocks = [block for section in self.sections for block in section.blocks]
         scripts = []
-        if any(isinstance(block, Figure) for block in blocks):
+        # Maps in tables open as figures.
+        opening = any(isinstance(block, Table) and block.maps is not None for block in blocks)
+        if opening or any(isinstance(block, Figure) for block in blocks):
             scripts.append(assets.plotly_script())
         if any(isinstance(block, Attention) for block in blocks):
             scripts.append(assets.circuitsvis_script())

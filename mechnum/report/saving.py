@@ -11,12 +11,14 @@ from mechnum.report.clock import clock_page
 from mechnum.report.exports import write_netcdf
 from mechnum.report.fourier import fourier_page
 from mechnum.report.helix import helix_page
+from mechnum.report.neurons import neurons_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 from mechnum.report.waves import filter_page, lens_page
 
 # The first that is there decides: a clock has a circuit too.
 _PAGES = {
+    "neurons": neurons_page,
     "clock": clock_page,
     "nodes": nodes_page,
     "edges": edges_page,
@@ -29,7 +31,7 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: a clock, effects of nodes, path effects, a circuit,
+    """The page that suits the results: neurons, a clock, effects of nodes, path effects, a circuit,
     the helix, spectra, the Fourier lens, filters, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:

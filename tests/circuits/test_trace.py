@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import mechnum as mn
-from mechnum.circuits.trace import default_periods, trace
+from mechnum.circuits.trace import trace
 from mechnum.errors import MechnumError
 from mechnum.models.wrap import wrap
 from mechnum.report import save, trace_page
@@ -93,15 +93,6 @@ def test_an_untrained_net_has_nothing_to_trace():
 def test_a_model_of_its_own_without_a_task_for_it():
     with pytest.raises(MechnumError, match="tokenizer"):
         trace(wrap(fixtures.gpt2()))
-
-
-@pytest.mark.parametrize(
-    ("size", "periods"),
-    [(100, (2, 5, 10, 100)), (40, (2, 5, 10)), (10, (10,)), (6, (5,)), (3, (2,))],
-)
-def test_periods_are_those_that_the_numbers_can_tell_apart(adder, size, periods):
-    task = mn.tasks.addition(range(size))
-    assert default_periods(adder, task, task.accuracy(adder)) == periods
 
 
 def test_a_modulus_that_the_net_was_not_trained_on_is_refused():

@@ -9,7 +9,6 @@ import xarray as xr
 import mechnum as mn
 from mechnum.errors import MechnumError
 from mechnum.fourier import amplitudes, number_spectra, residue_probe, spectrum_test, state_rows
-from mechnum.fourier.analysis import default_periods
 
 QUICK = {"draws": 19, "permutations": 5}
 
@@ -45,15 +44,6 @@ def test_the_bundled_adder_has_the_periods_of_decimal_numbers(model):
     np.testing.assert_allclose(kappas.sel(modulus=[2, 5, 10]), 1, atol=0.03)
     assert float(kappas.sel(modulus=[3, 7]).max()) < 0.1
     assert float(found["amplitudes"]["r2"].min()) > 0.95
-
-
-@pytest.mark.parametrize(
-    ("n", "periods"),
-    [(3, ()), (4, ()), (6, (2,)), (10, (2, 5)), (14, (2, 5, 10)), (99, (2, 5, 10)),
-     (100, (2, 5, 10, 100))],
-)  # fmt: skip
-def test_default_periods_are_few_for_few_numbers(n, periods):
-    assert default_periods(n) == periods
 
 
 def test_few_numbers_have_a_spectrum_and_say_what_they_have_not(model):

@@ -56,8 +56,10 @@ def fits(net, of: str, seed: int = 0) -> xr.Dataset:
             "linear": ["a", "b"],
             "variable": ["a", "b", "a+b"],
             "period": [2.0, 9.5],
+            "centre": ("linear", [(P - 1) / 2] * 2),
+            "half_range": ("linear", [(P - 1) / 2] * 2),
         },
-        {"of": of, "lowest": 0, "highest": P - 1},
+        {"of": of, "operands": "a, b"},
     )
 
 
@@ -223,7 +225,6 @@ def test_exact_fits_keep_the_answer_and_fits_of_others_do_not():
     fitted = xr.Dataset(
         {
             "intercept": (("layer", "neuron"), coefficients[..., 0]),
-            "slope": (("layer", "neuron", "linear"), np.zeros((layers, d_mlp, 0))),
             "amplitude": (
                 ("layer", "neuron", "variable", "period"),
                 np.hypot(cosines, sines)[:, :, None],
@@ -233,9 +234,8 @@ def test_exact_fits_keep_the_answer_and_fits_of_others_do_not():
                 np.arctan2(sines, cosines)[:, :, None],
             ),
         },
-        {"layer": [0, 1], "neuron": range(d_mlp), "linear": [], "variable": ["a+b"]}
-        | {"period": periods},
-        {"of": "pre", "lowest": 0, "highest": p - 1},
+        {"layer": [0, 1], "neuron": range(d_mlp), "variable": ["a+b"], "period": periods},
+        {"of": "pre", "operands": "a, b"},
     )
     order = [f"neuron 1.{j}" for j in range(p)]
     found = replace(model, mn.tasks.modular_addition(p), order, fitted, ks=(p,))
@@ -254,7 +254,7 @@ def test_intervals_are_wilsons():
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     np.testing.assert_allclose(found["low"], middle - half, atol=1e-12)
     np.testing.assert_allclose(found["high"], middle + half, atol=1e-12)
-    assert found["k"].values.tolist() == [1, 2, 4, 8, 10]
+    assert found["k"].values.tolist() == [1, 2, 5, 10]
     assert found.sizes["prompt"] == 90
 
 

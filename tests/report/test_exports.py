@@ -10,7 +10,13 @@ import torch
 import xarray as xr
 
 from mechnum.errors import MechnumError
-from mechnum.report.exports import read_netcdf, write_csv, write_json, write_netcdf
+from mechnum.report.exports import (
+    read_netcdf,
+    write_csv,
+    write_json,
+    write_netcdf,
+    write_parquet,
+)
 
 
 @pytest.fixture
@@ -38,6 +44,12 @@ def test_csv_round_trip(frame, tmp_path):
     types = {"layer": int, "effect": float, "scalar": float}
     back = back.astype(types).assign(sure=back["sure"] == "True")
     pd.testing.assert_frame_equal(back, frame, check_dtype=False, rtol=0, atol=0)
+
+
+def test_parquet_round_trip_keeps_types(frame, tmp_path):
+    back = pd.read_parquet(write_parquet(frame, tmp_path / "table.parquet"))
+    pd.testing.assert_frame_equal(back, frame, rtol=0, atol=0)
+    assert not list(tmp_path.glob("*tmp*"))
 
 
 def test_json_round_trip(frame, tmp_path):

@@ -12,6 +12,7 @@ function followReading() {
 }
 
 Theme.start();
+OperandMaps.start();
 Tables.start();
 followReading();
 AttentionView.start();

@@ -89,6 +89,8 @@ const Tables = (() => {
     });
     const heads = names.map((name, index) => element("th", { scope: "col", class: numeric[index] ? "number" : "" },
       element("button", { type: "button", onclick: () => sort(index) }, name.replaceAll("_", " "))));
+    // Pictures have no order to sort by.
+    if (table.maps) heads.push(element("th", { scope: "col", class: "unsorted" }, table.maps.column));
     const body = element("tbody");
     const more = element("p", { class: "rest" }, element("button", { type: "button", onclick: () => { shown += 10 * step; fill(); } }, "Show more rows"));
     host.append(
@@ -127,7 +129,8 @@ const Tables = (() => {
     }
     function fill() {
       const part = rows.slice(0, shown).map((row) => element("tr", {}, ...columns.map((column, index) =>
-        element("td", { class: numeric[index] ? "number" : "" }, show(column[row])))));
+        element("td", { class: numeric[index] ? "number" : "" }, show(column[row]))),
+        ...(table.maps ? [OperandMaps.cell(table.maps, row)] : [])));
       body.replaceChildren(...part);
       more.hidden = rows.length <= shown;
       const visible = Math.min(shown, rows.length);

@@ -1,0 +1,209 @@
+"""The period that a neuron reads beside the period that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import SupportsIndex
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float64, Int
+from scipy.stats import random_table
+
+from mechnum.errors import MechnumError
+from mechnum.fourier.output_rows import neuron_rows
+from mechnum.fourier.spectra import power_of
+from mechnum.fourier.tables import as_rows, consecutive
+from mechnum.inputs import positive_integer, seed_sequence
+from mechnum.models.memory import batches
+from mechnum.models.model import Model
+from mechnum.neurons.chosen import at_nodes, chosen_neurons, node_coordinates
+from mechnum.neurons.wave_fits import FITTED
+from mechnum.patching.node_names import NodeNames
+from mechnum.patching.nodes import Node
+from mechnum.patching.provenance import model_attributes
+from mechnum.progress import track
+from mechnum.tasks.single_numbers import BARE_NUMBER
+
+# a + b of two operands up to 99 (Kantamneni & Tegmark 2025).
+SUMS = range(199)
+ALPHA = 0.05
+OTHER = "other"
+# How far, in waves over all numbers, a period that is no bin of theirs may be from the one found.
+_TOLERANCE = 1.0
+_LONG = 100
+_ROUNDING = 1e-12  # Share of squares that a spectrum or a fit has where there is nothing.
+
+
+def periods(
+    model: Model,
+    fitted: xr.Dataset,
+    neurons: NodeNames | None = None,
+    numbers: Iterable[SupportsIndex] | None = None,
+    template: str = BARE_NUMBER,
+    permutations: int = 9999,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Does a neuron write waves of the period that it reads? (Kantamneni & Tegmark 2025, 5.3.)
+
+    T_in is the fit's period with the largest amplitude in a+b. T_out is N / argmax over k ≥ 1 of
+    the spectrum of what the neuron writes to the logits of N consecutive numbers, W_out · W_U
+    without the final norm: the activation only scales it. T_out belongs to the fit's period T that
+    is nearest in frequency, where |k − N/T| is at most 1; the longest that there is, N, stands for
+    every T ≥ 100. Of a modular net, whose numbers are its p classes, the periods p/k are exact, and
+    no other belongs to them; their neurons' waves in a+b are in the activations, so fit those
+    (`of="hidden"`).
+
+    Args:
+        fitted: what `mechnum.neurons.fit` gave for this model, with waves in a+b.
+        neurons: by default all that were fitted.
+        numbers: by default 0 to 198, the sums of numbers below 100; all p of a modular net.
+        template: in which the numbers are one token each, see `mechnum.tasks.number_tokens`.
+        permutations: of T_out among the neurons.
+        seed: of the permutations.
+
+    Returns:
+        Over (layer, neuron), or over `node` for chosen neurons: `t_in`, NaN where the fit explains
+        nothing (q > .05) or has no waves in a+b; `t_out`, NaN where a neuron writes the same to all
+        numbers; `group`, the fit's period that T_out belongs to, NaN for none; `reason`, why one is
+        missing. `count` over (period, written): neurons by T_in and group. `agreement`, the share
+        of those counted whose group is their T_in; `agreement_null` and `agreement_p`, its mean
+        over all permutations and how often one reaches it; NaN where none is counted.
+
+    Raises:
+        MechnumError: on fits without waves in a+b or of another model, on neurons that were not
+            fitted, and on numbers that are not consecutive or have no single token.
+    """
+    positive_integer("permutations", permutations)
+    stream = seed_sequence(seed)
+    _check(model, fitted)
+    nodes = None if neurons is None else chosen_neurons(model, neurons)
+    modulus = fitted.attrs.get("modulus")
+    if numbers is None:
+        numbers = SUMS if modulus is None else range(modulus)
+    numbers = list(numbers)
+    table = fitted[["amplitude", "sum_share", "q", "status"]].sel(variable="a+b")
+    written = xr.full_like(table["q"], np.nan)
+    layers = table["layer"].values if nodes is None else sorted({node.layer for node in nodes})
+    for layer in track(list(layers), "periods of neurons' logits"):
+        if model.decoder.weights.blocks[layer].mlp is not None:
+            rows = neuron_rows(model, int(layer), numbers, template)
+            written.loc[{"layer": layer}] = len(numbers) / _strongest(rows)
+    table = table.assign(t_out=written)
+    if nodes is not None:
+        table = _at(table, nodes)
+    fitted_periods = fitted["period"].values
+    found = _read_and_written(table, len(numbers), modulus is not None)
+    counts = _counts(found, fitted_periods)
+    said = model_attributes(model) | {
+        "n_numbers": len(numbers),
+        "first": int(min(numbers)),
+        "template": template,
+        "permutations": permutations,
+        "seed": seed,
+        "tolerance": 0.0 if modulus is not None else _TOLERANCE,
+        "null": "T_out permuted among the neurons that are counted",
+    }
+    return found.assign(
+        {
+            "count": (("period", "written"), counts),
+            **_agreement(counts, permutations, np.random.default_rng(stream)),
+        },
+    ).assign_coords(
+        period=fitted_periods, written=[*(f"{period:g}" for period in fitted_periods), OTHER]
+    ).assign_attrs(said)  # fmt: skip
+
+
+def _check(model: Model, fitted: xr.Dataset) -> None:
+    if "variable" not in fitted.coords or "a+b" not in fitted["variable"].values:
+        raise MechnumError(
+            "the fits have no waves in a+b, of which the period is read: fit with 'a+b' among the "
+            "variables"
+        )
+    if not {"layer", "neuron"} <= set(fitted["q"].dims):
+        raise MechnumError("the fits are no table over layer and neuron: give what `fit` returned")
+    if fitted.attrs.get("model_fingerprint") != model.fingerprint:
+        raise MechnumError(
+            f"the fits are of {fitted.attrs.get('model', 'another model')}, or of other weights "
+            f"than {model.name} has now: fit this model"
+        )
+
+
+def _at(table: xr.Dataset, nodes: list[Node]) -> xr.Dataset:
+    return at_nodes(table, nodes).assign_coords(node_coordinates(nodes))
+
+
+def _strongest(rows: xr.DataArray) -> Float64[np.ndarray, " neuron"]:
+    """The k ≥ 1 of most power in each neuron's row; NaN where a row is constant."""
+    ordered = consecutive(as_rows(rows)).values[..., 0]
+    found = np.empty(len(ordered))
+    for part in batches(len(ordered), 8 * 4 * ordered.shape[1]):
+        own = ordered[part].astype(np.float64)
+        power = power_of(own[..., None])
+        varies = power.sum(axis=1) > _ROUNDING * np.sum(own**2, axis=1)
+        found[part] = np.where(varies, 1 + power.argmax(axis=1), np.nan)
+    return found
+
+
+def _read_and_written(table: xr.Dataset, n_numbers: int, exact: bool) -> xr.Dataset:
+    """`t_in`, `t_out`, `group` and `reason` of every neuron."""
+    fitted_periods = table["period"].values
+    waves = table["sum_share"] > _ROUNDING
+    fits = (table["status"] == FITTED) & (table["q"] <= ALPHA) & waves
+    # Neurons without a fit have amplitudes that are not numbers.
+    strongest = table["amplitude"].fillna(0).argmax("period").values
+    t_in = xr.where(fits, table["q"].copy(data=fitted_periods[strongest]), np.nan)
+    bins = n_numbers / table["t_out"].values[..., None]
+    distance = np.abs(bins - n_numbers / fitted_periods)
+    longest = (bins == 1) & (fitted_periods >= _LONG)
+    distance = np.where(longest, 0.0, distance)
+    nearest = np.nan_to_num(distance, nan=np.inf).argmin(axis=-1)
+    # Periods p/k are whole numbers of waves up to rounding.
+    near = distance.min(axis=-1) <= (1e-6 if exact else _TOLERANCE)
+    group = table["t_out"].copy(data=np.where(near, fitted_periods[nearest], np.nan))
+    reason = np.where(table["t_out"].isnull(), "writes the same to all numbers", "")
+    reason = np.where(waves, reason, "no waves in a+b")
+    reason = np.where(table["q"] > ALPHA, "the fit explains nothing", reason)
+    reason = np.where(table["status"] == FITTED, reason, table["status"])
+    return xr.Dataset(
+        {
+            "t_in": t_in,
+            "t_out": table["t_out"],
+            "group": group,
+            "reason": (table["q"].dims, reason),
+        }
+    ).drop_vars(["variable", "period"], errors="ignore")
+
+
+def _counts(
+    found: xr.Dataset, fitted_periods: Float64[np.ndarray, " period"]
+) -> Int[np.ndarray, "period written"]:
+    """Neurons by T_in and by the period that T_out belongs to, the last column for none."""
+    t_in, t_out = found["t_in"].values.ravel(), found["t_out"].values.ravel()
+    group = found["group"].values.ravel()
+    counted = np.isfinite(t_in) & np.isfinite(t_out)
+    read = t_in[counted][:, None] == fitted_periods
+    written = group[counted][:, None] == fitted_periods
+    written = np.column_stack([written, ~written.any(axis=1)])
+    return read.T.astype(np.int64) @ written.astype(np.int64)
+
+
+def _agreement(
+    counts: Int[np.ndarray, "period written"], permutations: int, generator: np.random.Generator
+) -> dict[str, float]:
+    """Share on the diagonal, and how likely neurons that write at random reach it.
+
+    A permutation of T_out among the neurons is a random table of the same margins.
+    """
+    n = int(counts.sum())
+    if n == 0:
+        return dict.fromkeys(("agreement", "agreement_null", "agreement_p"), np.nan)
+    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
+    on_diagonal = int(np.trace(counts))
+    drawn = random_table(rows, columns).rvs(permutations, random_state=generator)
+    reached = np.sum(np.trace(drawn, axis1=1, axis2=2) >= on_diagonal)
+    return {
+        "agreement": on_diagonal / n,
+        "agreement_null": float(rows @ columns[:-1]) / n**2,
+        "agreement_p": float(1 + reached) / (1 + permutations),
+    }

@@ -1,0 +1,151 @@
+"""The neuron-level attribution report, its tables as files, and its summary on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from mechnum.report import findings, reading, words
+from mechnum.report.blocks import Text
+from mechnum.report.exports import write_csv, write_parquet
+from mechnum.report.largest import head_lines
+from mechnum.report.neuron_frames import kind_frame, neuron_frame
+from mechnum.report.page import Page, Section
+from mechnum.report.sections.heuristics import heuristics_section, verdict_section
+from mechnum.report.sections.modular import modular_section
+from mechnum.report.sections.neurons import (
+    accuracy_section,
+    fits_section,
+    layers_section,
+    table_section,
+)
+from mechnum.report.sections.prompts import tokens_section
+from mechnum.report.sections.provenance import provenance_section
+from mechnum.report.summary import bare_table
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+
+def neurons_page(results: xr.DataTree) -> Page:
+    """The page of what `mechnum.circuits.neurons.measure_neurons` gave."""
+    attrs = results.attrs
+    sections = [
+        _found(results),
+        table_section(results),
+        layers_section(results),
+        accuracy_section(results),
+        fits_section(results),
+        modular_section(results),
+        heuristics_section(results),
+        verdict_section(results),
+        tokens_section(results),
+        provenance_section(results),
+    ]
+    task = str(attrs.get("task", "its task")).replace("_", " ")
+    return Page(
+        title=f"Neurons of {attrs.get('model', 'the model')}, {task}",
+        lead=findings.accuracy_sentence(results),
+        sections=[section for section in sections if section is not None],
+    )
+
+
+def write_tables(results: xr.DataTree, folder: str | Path) -> tuple[Path, Path]:
+    """Write the table of described neurons as `neurons.csv` and `neurons.parquet`."""
+    frame, folder = neuron_frame(results), Path(folder)
+    return (
+        write_csv(frame, folder / "neurons.csv"),
+        write_parquet(frame, folder / "neurons.parquet"),
+    )
+
+
+def neurons_summary(results: xr.DataTree, top: int = 10) -> Group:
+    """The first neurons with what they compute, for a Rich console."""
+    from rich.console import Group
+    from rich.text import Text as Line
+
+    attrs, table = reading.attributes(results), bare_table()
+    for name in ("neuron", "total effect", "direct", "T_in", "T_out", "R²"):
+        table.add_column(name, justify="left" if name == "neuron" else "right", no_wrap=True)
+    table.add_column("fit and heuristics")
+    frame = neuron_frame(results)
+    for row in frame.head(top).to_dict("records"):
+        table.add_row(
+            str(row["node"]).removeprefix("neuron "),
+            words.interval(row["total"], row["total_low"], row["total_high"]),
+            words.number(row["direct"], sign=True),
+            *(_period(row[name]) for name in ("t_in", "t_out")),
+            words.number(row["r2"], 2),
+            row["formula"] + (f"\n{row['heuristics']}" if row["heuristics"] else ""),
+        )
+    table.caption = (
+        f"Mean change of {words.metric(attrs)} over {attrs['n_held_out']} pairs, other ones than "
+        f"those that chose the neurons.\nThe first {min(top, len(frame))} of {len(frame)} that "
+        "are described."
+    )
+    lines = [Line(f"{name}: {text}") for name, text in _points(results)]
+    return Group(*head_lines(results), table, *lines)
+
+
+def _period(value: float) -> str:
+    return "" if value != value else f"{value:.4g}"
+
+
+def _found(results: xr.DataTree) -> Section:
+    note = (
+        "y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt prompt. "
+        "A neuron's waves and its heuristics are two descriptions of the same activations."
+    )
+    points = _points(results)
+    left = reading.structured(results.attrs.get("left_out", {}))
+    points += [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    return Section("What was found", [Text(points=points), Text([note])])
+
+
+def _points(results: xr.DataTree) -> list[tuple[str, str]]:
+    """What was found, in a sentence each."""
+    table = results["neurons"].to_dataset()
+    sure = int((table["total_q"] < words.SURE).sum())
+    points = [
+        (
+            "Effects",
+            f"{sure:,} of the {table.sizes['node']:,} described neurons have a total effect at "
+            f"{words.FDR}.",
+        )
+    ]
+    r2 = table["r2"].dropna("node")
+    if len(r2):
+        good = float((r2 > 0.5).mean())
+        text = f"{words.percent(good)} of them are waves with a held-out R² above 0.5"
+        share = words.number(float(table["sum_share"].mean()))
+        points.append(("Waves", f"{text}; the mean a+b share is {share}."))
+    if (periods := reading.group(results, "periods")) is not None:
+        points += _agreement(periods)
+    some = kind_frame(results).set_index("kind").loc["any"]
+    points.append(
+        ("Heuristics", f"{words.percent(float(some['share']))} match at least one heuristic.")
+    )
+    if (kept := reading.group(results, "kept")) is not None:
+        points.append(("Kept", _kept(kept)))
+    return points
+
+
+def _agreement(periods: xr.Dataset) -> list[tuple[str, str]]:
+    share, null, p = (float(periods[f"agreement{end}"]) for end in ("", "_null", "_p"))
+    if share != share:
+        return []
+    text = f"{words.percent(share)} write the period that they read (by chance "
+    return [("Periods", f"{text}{words.percent(null)}, p {words.q_value(p)}).")]
+
+
+def _kept(kept: xr.Dataset) -> str:
+    """From which k on the best neurons do nine tenths of what the model does."""
+    given, whole = kept["accuracy"].sel(order="given"), float(kept["model_accuracy"])
+    enough = given["k"].values[given.values >= 0.9 * whole]
+    said = f"the model answers {words.percent(whole)} of {kept.sizes['prompt']} prompts"
+    if not len(enough) or whole == 0:
+        return f"{said}, and no number of kept neurons that was tried comes within a tenth of it."
+    k = int(enough.min())
+    return f"{said}, and {words.percent(float(given.sel(k=k)))} with the best {k:,} neurons alone."
