@@ -15,17 +15,18 @@ from jaxtyping import Float32, Float64, Int
 from torch import Tensor
 
 from mechnum.errors import MechnumError
+from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
 from mechnum.neurons.formulas import predict
 from mechnum.neurons.keeping import Setting
 from mechnum.neurons.order import Order
 from mechnum.neurons.states import STATE_OF
 from mechnum.patching.node_names import NodeNames
-from mechnum.tasks.states import numbers_of
+from mechnum.tasks.states import numbers_of, runs_at
 from mechnum.tasks.task import Task
 
-# What `replace` puts in the place of the kept neurons: nothing, their fits, and two controls.
-CONTENTS = ("own", "fit", "fits of other neurons", "fits of other prompts")
+# What `replace` puts in the place of the kept neurons: nothing, the ceiling, fits, two controls.
+CONTENTS = ("own", "recorded", "fit", "fits of other neurons", "fits of other prompts")
 
 
 def ablate(
@@ -90,9 +91,11 @@ def replace(
 ) -> xr.Dataset:
     """Accuracy with the best k neurons doing what their fits say, and all others mean-ablated.
 
-    As far as this is as accurate as the neurons themselves, the fits say what these compute. What
-    is replaced is what was fitted, by the fit's attribute `of`: what the activation function reads
-    ("pre"; in gated MLPs the other factor stays the neuron's own), or the activation after any gate
+    As far as this is as accurate as the values that were fitted ("recorded"), the fits say what
+    the neurons compute. It can be more accurate than the neurons themselves ("own"): these read
+    what the ablated neurons of earlier layers no longer write, and fits do not. What is replaced is
+    what was fitted, by the fit's attribute `of`: what the activation function reads ("pre"; in
+    gated MLPs the other factor stays the neuron's own), or the activation after any gate
     ("hidden").
 
     Args:
@@ -101,7 +104,8 @@ def replace(
 
     Returns:
         As `ablate`, over (content, k) in place of (order, k). Contents: "own", the neurons
-        themselves, as in `ablate`; "fit"; and as controls "fits of other neurons" (of the largest
+        themselves, as in `ablate`; "recorded", their values in the model without any edit; "fit";
+        and as controls "fits of other neurons" (of the largest
         k), and "fits of other prompts", with which each neuron keeps all its values, but for
         other operands.
 
@@ -123,6 +127,7 @@ def replace(
     generator = setting.generator("controls")
     contents = (
         None,
+        _recorded(setting, STATE_OF[of], used),
         own,
         own[:, _others(own.shape[1], generator)],
         own[_others(len(own), generator)],
@@ -134,6 +139,21 @@ def replace(
             changed(setting.keep(used[:k]), of=STATE_OF[of], values=values) for k in setting.ks
         ]
     return setting.judged(edits, "content", list(CONTENTS)).assign_attrs(of=of)
+
+
+def _recorded(
+    setting: Setting, name: StateName, neurons: Order
+) -> Float32[np.ndarray, "prompt place"]:
+    """What these neurons do for each prompt when nothing is edited."""
+    prompts = setting.prompts
+    found = np.empty((sum(map(len, prompts)), len(neurons)), dtype=np.float32)
+    layers = np.unique(neurons[:, 0]).tolist()
+    for rows, run in runs_at(setting.model, prompts, setting.position, (name,)):
+        for layer in layers:
+            own = neurons[:, 0] == layer
+            values = run[name, layer][:, 0].float().cpu().numpy()
+            found[np.ix_(rows, own)] = values[:, neurons[own, 1]]
+    return found
 
 
 def _predicted(

@@ -109,6 +109,23 @@ def hooked(net, kept, values=None, of=None) -> torch.Tensor:
     return predicted
 
 
+def in_the_model(net, order, of) -> torch.Tensor:
+    """What neurons do when nothing is edited, [neuron, prompt]."""
+    if of == "hidden":
+        found = activations(net, TOKENS)
+    else:
+        kept, handles = [], []
+        for layer in range(net.config.num_hidden_layers):
+            into = fixtures.neuron_modules(net, layer)[0]
+            handles.append(into.register_forward_hook(lambda m, g, output: kept.append(output)))
+        with torch.no_grad():
+            net(TOKENS)
+        for handle in handles:
+            handle.remove()
+        found = torch.stack(kept)[:, :, -1]
+    return torch.stack([found[layer, :, neuron] for layer, neuron in order])
+
+
 def random_neurons(net, n: int, seed: int = 0) -> list[tuple[int, int]]:
     d_mlp = len(fixtures.neuron_modules(net, 0)[2])
     flat = np.random.default_rng(seed).permutation(d_mlp * net.config.num_hidden_layers)[:n]
@@ -140,12 +157,16 @@ def test_replacements_are_those_of_module_hooks(architecture, of):
     net = NETS[architecture]()
     fitted, order = fits(net, of), random_neurons(net, 60)
     values = {one: written_out(fitted, *one) for one in order}
+    recorded = {
+        one: row.numpy() for one, row in zip(order, in_the_model(net, order, of), strict=True)
+    }
     model = mn.wrap(net)
     found = replace(model, TASK, names(order), fitted, ks=(15, 60), n=P * P, n_mean=P * P)
     for k in (15, 60):
         own, fit = hooked(net, order[:k]), hooked(net, order[:k], values, of)
+        whole = hooked(net, order[:k], recorded, of)
         assert (own != fit).double().mean() > 0.2
-        for content, predicted in (("own", own), ("fit", fit)):
+        for content, predicted in (("own", own), ("recorded", whole), ("fit", fit)):
             right = (predicted == ANSWERS).numpy()
             assert np.array_equal(found["correct"].sel(content=content, k=k), right)
     # Not only which are right: every answer.
@@ -241,6 +262,7 @@ def test_exact_fits_keep_the_answer_and_fits_of_others_do_not():
     found = replace(model, mn.tasks.modular_addition(p), order, fitted, ks=(p,))
     accuracy = found["accuracy"].sel(k=p)
     assert accuracy.sel(content="fit") == 1
+    assert accuracy.sel(content="recorded") == 1
     assert accuracy.sel(content="own") < 1  # The carry and a + b of the first layer are ablated.
     assert accuracy.sel(content="fits of other neurons") < 0.5
     assert accuracy.sel(content="fits of other prompts") < 0.5
