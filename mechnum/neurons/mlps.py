@@ -15,7 +15,7 @@ from scipy.stats import PermutationMethod, pearsonr
 
 from mechnum.errors import MechnumError
 from mechnum.inputs import seed_sequence
-from mechnum.intervals import RESAMPLES
+from mechnum.intervals import RESAMPLES, mean_interval
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import layers_with_neurons
 from mechnum.neurons.order import Order, ordered_neurons
@@ -66,10 +66,11 @@ def mlp_shares(
     Returns:
         Over (pair, layer): `total` and `direct`, in units of the metric. Over layer:
         `direct_share`, mean direct over mean total effect, with `low` and `high` (95 % bootstrap
-        over pairs) and `status`, which says where the total effect vanishes (then NaN);
-        `sum_share`, the mean over the `n_neurons` best neurons of the layer that were fitted, NaN
-        where there are none. Attributes: `pearson_r`, `r2` and `p` (permuted layers) over the
-        `n_layers` that have both, NaN for fewer than three or where one of the two is constant.
+        over pairs) and `status`, which says where the total effect vanishes or its interval holds
+        0 (then NaN: a share of it says nothing); `sum_share`, the mean over the `n_neurons` best
+        neurons of the layer that were fitted, NaN where there are none. Attributes: `pearson_r`,
+        `r2` and `p` (permuted layers) over the `n_layers` that have both, NaN for fewer than three
+        or where one of the two is constant.
 
     Raises:
         MechnumError: on a model without MLPs, layers and neurons that do not exist, a share that is
@@ -89,8 +90,15 @@ def mlp_shares(
     found = effects(model, pairs, mlps, norm=norm, **asdict(intervention))
     sides = found["clean_metric"].values, found["corrupt_metric"].values
     total, direct = found["total"].values, found["direct"].values
-    # (share, low, high) and the status of each MLP.
-    ratios = [ratio(direct[:, [at]], total[:, at], *sides, seed) for at in range(len(own))]
+    clear = mean_interval(found["total"], seed=seed)
+    ratios = []
+    for at in range(len(own)):
+        low, high = (float(clear[end][at]) for end in ("low", "high"))
+        if low < 0 < high:
+            status = f"no clear total effect: its 95 % interval is {low:.3g} to {high:.3g}"
+            ratios.append(([np.nan], [np.nan], [np.nan], status))
+        else:
+            ratios.append(ratio(direct[:, [at]], total[:, at], *sides, seed))
     table = xr.Dataset(
         {
             "total": (("pair", "layer"), total),

@@ -22,7 +22,16 @@ def model():
     return mn.wrap(fixtures.gptj(n_layer=N_LAYERS))
 
 
-PAIRS = mn.tasks.pairs_from_tokens(*random_pairs(10))
+def answered_pairs():
+    """The model's own answers, so that most MLPs have an effect on them."""
+    clean, corrupt, _, _ = random_pairs(10)
+    net = mn.wrap(fixtures.gptj(n_layer=N_LAYERS))
+    own, other = (net.logits(tokens).argmax(-1) for tokens in (clean, corrupt))
+    differ = own != other
+    return mn.tasks.pairs_from_tokens(clean[differ], corrupt[differ], own[differ], other[differ])
+
+
+PAIRS = answered_pairs()
 
 
 def table(values: np.ndarray) -> xr.DataArray:
@@ -41,24 +50,27 @@ def test_shares_are_ratios_of_means_beside_means_of_the_best_neurons(model):
     fitted["sum_share"][2, :100] = np.nan
     found = mlp_shares(model, PAIRS, scores, fitted, share=0.1)
     effects = mn.effects(model, PAIRS, "mlps")
-    total, direct = (effects[name].mean("pair").values for name in ("total", "direct"))
-    np.testing.assert_allclose(found["direct_share"], direct / total)
-    assert (found["status"] == "measured").all()
-    assert (
-        (found["low"] <= found["direct_share"]) & (found["direct_share"] <= found["high"])
-    ).all()
+    means = effects.mean("pair")
+    total = mn.summarise(effects["total"])
+    clear = ((total["low"] > 0) | (total["high"] < 0)).values
+    assert 3 <= clear.sum() < N_LAYERS
+    expected = np.where(clear, means["direct"] / means["total"], np.nan)
+    np.testing.assert_allclose(found["direct_share"], expected)
+    assert (found["low"] <= found["high"]).values[clear].all()
+    for status, own in zip(found["status"].values, clear, strict=True):
+        assert status.startswith("measured" if own else "no clear total effect")
     best = scores.values >= np.sort(scores.values, axis=None)[-64]
     shares = np.where(best, fitted["sum_share"], np.nan)
     np.testing.assert_allclose(found["sum_share"], np.nanmean(shares, axis=1))
     assert np.array_equal(found["n_neurons"], np.isfinite(shares).sum(1))
-    x, y = found["direct_share"].values, found["sum_share"].values
+    x, y = found["direct_share"].values[clear], found["sum_share"].values[clear]
     r = np.corrcoef(x, y)[0, 1]
     assert found.attrs["pearson_r"] == pytest.approx(r)
     assert found.attrs["r2"] == pytest.approx(r**2)
-    every = [np.corrcoef(x[list(order)], y)[0, 1] for order in permutations(range(N_LAYERS))]
+    every = [np.corrcoef(x[list(order)], y)[0, 1] for order in permutations(range(len(x)))]
     larger, smaller = (np.mean(sign * np.array(every) >= sign * r - 1e-12) for sign in (1, -1))
     assert found.attrs["p"] == pytest.approx(min(1, 2 * min(larger, smaller)))
-    assert found.attrs["n_layers"] == N_LAYERS
+    assert found.attrs["n_layers"] == len(x)
 
 
 def test_a_planted_agreement_is_found(model):
@@ -68,7 +80,8 @@ def test_a_planted_agreement_is_found(model):
     fitted["sum_share"][:] = ratio[:, None]
     found = mlp_shares(model, PAIRS, scores, fitted, share=0.1)
     assert found.attrs["r2"] == pytest.approx(1)
-    assert found.attrs["p"] < 0.05
+    # Four layers have a clear effect: of their 24 orders one is best, and the test has two sides.
+    assert found.attrs["p"] == pytest.approx(2 / 24)
 
 
 def test_layers_without_a_total_effect_or_without_best_neurons_are_left_out(model):
@@ -93,7 +106,7 @@ def test_shares_that_are_all_alike_have_no_correlation(model):
     scores, fitted = given()
     fitted["sum_share"][:] = 0.5
     found = mlp_shares(model, PAIRS, scores, fitted, share=0.1)
-    assert found.attrs["n_layers"] == N_LAYERS
+    assert found.attrs["n_layers"] == 4
     assert np.isnan(found.attrs["p"])
 
 
