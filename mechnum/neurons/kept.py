@@ -113,7 +113,8 @@ def replace(
         MechnumError: as `ablate`, on prompts without the fit's operands, on neurons that were not
             fitted, and on fewer than two neurons or prompts, which leave no control.
     """
-    if (of := fitted.attrs.get("of")) not in STATE_OF:
+    of = fitted.attrs.get("of")
+    if of is None or of not in STATE_OF:
         raise MechnumError(f"the fit is of {of!r}: give a fit of 'pre' or 'hidden' activations")
     setting = Setting.of(model, task, order, ks, n, n_mean, position, seed)
     used = setting.order[: max(*setting.ks, 2)]

@@ -99,7 +99,9 @@ def rank(
     chosen_on, held_out = pairs.split(seed=seed)
     table = score_table(model, chosen_on, held_out, intervention, norm, seed)
     sign = _sign(model, chosen_on, intervention)
-    orders = {name: _order(table[f"{name}_selected"] * sign) for name in RANKINGS}
+    orders: dict[Ranking, Int[np.ndarray, " neuron"]] = {
+        name: _order(table[f"{name}_selected"] * sign) for name in RANKINGS
+    }
     d_mlp = model.spec.d_mlp
     best = [Node("neuron", *divmod(int(flat), d_mlp)) for flat in orders[by][:top]]
     said |= {

@@ -44,7 +44,8 @@ def score_table(
         the model), and `_selected`, the mean over the pairs that are chosen on.
     """
     every = select("neurons", model.spec)
-    parts, zeros = [], []
+    parts: list[xr.Dataset] = []
+    zeros: list[xr.Dataset] = []
     for layers in track(_layers(model.spec, len(held_out)), "ranking neurons"):
         selection = every.of_layers(layers)
         found, zero = {}, {}
