@@ -1,6 +1,6 @@
 """Accuracy with the best k neurons kept, or replaced by their fits, and all others ablated.
 
-Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5.4 and its appendix on neurons.
+Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5 and its appendix on neurons.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def ablate(
     """Accuracy with the best k neurons kept and all others of all layers mean-ablated.
 
     At `position` the activation (after any gate) of every other neuron is its mean over prompts;
-    everything after it is recomputed, the kept neurons too.
+    everything after it is recomputed, the kept neurons too. Each k of each order costs a run of
+    the prompts from `position` on; what comes before is run once.
 
     Args:
         order: neurons, best first; or scores of neurons, the largest first: over (layer, neuron),

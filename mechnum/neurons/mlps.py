@@ -1,6 +1,6 @@
 """Do the MLPs that write the answer hold the neurons of the sum?
 
-Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5.4.
+Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5 and its appendix on neurons.
 """
 
 from __future__ import annotations

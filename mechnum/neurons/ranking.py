@@ -1,6 +1,6 @@
 """Which neurons matter: all of them by cheap scores, the best of them exactly.
 
-Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5.4 and its appendix on neurons.
+Source: Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5 and its appendix on neurons.
 """
 
 from __future__ import annotations
