@@ -282,7 +282,7 @@ def test_intervals_are_wilsons():
 
 def test_batches_change_nothing_and_seeds_draw_prompts():
     model = mn.wrap(NETS["llama"]())
-    arguments = {"task": TASK, "order": "neuron 1.0-4", "ks": (5,), "n": 12, "draws": 1}
+    arguments = {"task": TASK, "order": "neuron 1.0-4", "ks": (5,), "n": 8, "n_mean": 8, "draws": 1}
     whole = ablate(model, **arguments)
     with memory_budget(1):
         xr.testing.assert_identical(ablate(model, **arguments), whole)
