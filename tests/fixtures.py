@@ -139,6 +139,21 @@ def submodules(model: Any, layer: int) -> tuple[nn.Module, nn.Module]:
     return block.self_attn.o_proj, block.mlp
 
 
+def neuron_modules(model: Any, layer: int) -> tuple[nn.Module, nn.Module, Tensor]:
+    """What gives the activation function's input, what reads the neurons, and W_out by neuron."""
+    mlp = submodules(model, layer)[1]
+    names = {
+        "gpt2": ("c_fc", "c_proj"),
+        "gptj": ("fc_in", "fc_out"),
+        "gpt_neox": ("dense_h_to_4h", "dense_4h_to_h"),
+        "llama": ("gate_proj", "down_proj"),
+    }[model.config.model_type]
+    into, out = (getattr(mlp, name) for name in names)
+    # GPT-2's Conv1D has its weights the other way round.
+    W_out = out.weight if model.config.model_type == "gpt2" else out.weight.T
+    return into, out, W_out.detach()
+
+
 def random_tokens(n_prompts: int, length: int, seed: int = 0) -> Tensor:
     """Number tokens after a BOS token."""
     drawn = np.random.default_rng(seed).integers(6, 64, size=(n_prompts, length))

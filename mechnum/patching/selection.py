@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -93,6 +93,16 @@ class Selection:
         kinds.update(cell.kind for cell in self.cells)
         kinds.update(node.kind for nodes in self.sets.values() for node in nodes)
         return kinds
+
+    def of_layers(self, layers: Sequence[int]) -> Selection:
+        """These layers of a table of all heads, groups or neurons."""
+        own = [cell for cell in self.cells if cell.layer in layers]
+        count = int(np.prod(self.shape[1:]))
+        cells = [
+            replace(cell, columns=np.arange(count) + count * row) for row, cell in enumerate(own)
+        ]
+        coords = {**self.coords, "layer": [cell.layer for cell in cells]}
+        return replace(self, coords=coords, cells=tuple(cells))
 
     def n_layers_run(self, spec: ModelSpec) -> float:
         """Layers that the patched runs of all columns recompute."""

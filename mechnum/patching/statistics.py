@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.stats import false_discovery_control
 
 from mechnum.intervals import (
@@ -49,17 +49,28 @@ def summarise(
     # The first stream drew the resamples.
     _, stream = np.random.SeedSequence(seed).spawn(2)
     signs, exact = _signs(np.random.default_rng(stream), len(data), resamples)
-    p, q = np.full(data.shape[1], np.nan), np.full(data.shape[1], np.nan)
+    p = np.full(data.shape[1], np.nan)
     for part in chunks(data.shape[1], len(signs)):
         present = np.isfinite(data[:, part])
         tested = present.any(0)
         p[part][tested] = _sign_flip(np.where(present, data[:, part], 0.0)[:, tested], signs, exact)
-    zero = np.isfinite(p) & (np.nan_to_num(data) == 0).all(0)
-    q[zero] = 1.0
+    q = false_discoveries(p, (np.nan_to_num(data) == 0).all(0))
+    return table.assign(tabulated({"p": p, "q": q}, values, dim))
+
+
+def false_discoveries(
+    p: Float[np.ndarray, "*cell"], zero: Bool[np.ndarray, "*cell"]
+) -> Float[np.ndarray, "*cell"]:
+    """The Benjamini-Hochberg value of each p among all of them; NaN stays NaN.
+
+    Args:
+        zero: cells that are exactly 0, which are no hypotheses: their q is 1.
+    """
+    q = np.where(np.isfinite(p), 1.0, np.nan)
     tested = np.isfinite(p) & ~zero
     if tested.any():
         q[tested] = false_discovery_control(p[tested], method="bh")
-    return table.assign(tabulated({"p": p, "q": q}, values, dim))
+    return q
 
 
 def _signs(

@@ -27,7 +27,7 @@ from mechnum.patching.node_names import NodeNames
 from mechnum.patching.nodes import Node, Target, label
 from mechnum.patching.path.paths import path_source
 from mechnum.patching.path.targets import receivers_named, senders_named
-from mechnum.patching.selection import select
+from mechnum.patching.selection import Selection, select
 from mechnum.patching.sources import Source, source
 from mechnum.patching.values import MeanOver, ValueName
 from mechnum.tasks.pairs import Pairs
@@ -94,11 +94,6 @@ def attribute(
         _check_ig(steps, values)
     if isinstance(confirm, bool) or not isinstance(confirm, int) or confirm < 0:
         raise MechnumError(f"cannot confirm {confirm!r} estimates: give a number from 0 up")
-    if model.decoder.weights.W_E.is_inference():
-        raise MechnumError(
-            "the model was made under torch.inference_mode, so that it has no gradients: "
-            "load it outside of that"
-        )
     if position is None:
         position = "end" if of_nodes else "all"
     intervention = Intervention(position, metric, direction, values, mean_over, seed)
@@ -123,15 +118,29 @@ def _of_nodes(
 ) -> xr.Dataset:
     selection = select(nodes, model.spec)
     _refuse_sets([*selection.sets.values()])
-    held = _gradient_bytes(model, pairs)
-    given = source(model, pairs, intervention, *states_to_keep(selection.kinds), held)
-    dims = {dim: selection.coords[dim] for dim in selection.dims}
-    estimates = NodeAttribution(selection, ig_steps)
-    found = _measured(model, pairs, given, estimates, dims)
-    found = found.assign_attrs(of="total effect", nodes=selection.said)
+    found = node_estimates(model, pairs, selection, intervention, ig_steps)
     if not confirm:
         return found
     return confirmed(found, confirm, exact_nodes(model, pairs, selection, intervention))
+
+
+def node_estimates(
+    model: Model,
+    pairs: Pairs,
+    selection: Selection,
+    intervention: Intervention,
+    ig_steps: int | None = None,
+) -> xr.Dataset:
+    """Estimates of the total effects of the selection's nodes, as `attribute` gives them.
+
+    Args:
+        ig_steps: None for the gradient at the base run alone.
+    """
+    held = _gradient_bytes(model, pairs)
+    given = source(model, pairs, intervention, *states_to_keep(selection.kinds), held)
+    dims = {dim: selection.coords[dim] for dim in selection.dims}
+    found = _measured(model, pairs, given, NodeAttribution(selection, ig_steps), dims)
+    return found.assign_attrs(of="total effect", nodes=selection.said)
 
 
 def _of_edges(
@@ -169,6 +178,11 @@ def _measured(
     estimates: NodeAttribution | EdgeAttribution,
     dims: Mapping[str, Sequence[int] | Sequence[str]],
 ) -> xr.Dataset:
+    if model.decoder.weights.W_E.is_inference():
+        raise MechnumError(
+            "the model was made under torch.inference_mode, so that it has no gradients: "
+            "load it outside of that"
+        )
     n_values = math.prod(map(len, dims.values()))
     announce(model, pairs, given.intervention, "estimates", n_values)
     # Within the caller's inference mode no gradient could be taken.

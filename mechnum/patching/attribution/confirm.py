@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from scipy.stats import spearmanr
 
 from mechnum.models.model import Model
@@ -44,16 +44,21 @@ def confirmed(found: xr.Dataset, k: int, exact: Exact) -> xr.Dataset:
     wanted.flat[top] = True
     values = np.where(wanted, exact(wanted), np.nan)
     found = found.assign(exact=(found["estimate"].dims, values))
-    estimates, means = mean.flat[top], found["exact"].mean("pair").values.flat[top]
-    agreement: dict[str, int | float | str] = {
-        "n_confirmed": len(top),
-        "largest_disagreement": float(np.abs(estimates - means).max()),
+    means = found["exact"].mean("pair").values
+    return found.assign_attrs(n_confirmed=len(top), **agreement(mean.flat[top], means.flat[top]))
+
+
+def agreement(
+    estimates: Float[np.ndarray, " node"], exact: Float[np.ndarray, " node"]
+) -> dict[str, float | str]:
+    """How far estimates and exact values of the same nodes agree, as attributes."""
+    said: dict[str, float | str] = {
+        "largest_disagreement": float(np.abs(estimates - exact).max()),
+        "rank_correlation": "undefined: fewer than two different values",
     }
-    if min(len(np.unique(estimates)), len(np.unique(means))) < 2:
-        agreement["rank_correlation"] = "undefined: fewer than two different values"
-    else:
-        agreement["rank_correlation"] = float(spearmanr(estimates, means).statistic)
-    return found.assign_attrs(agreement)
+    if min(len(np.unique(estimates)), len(np.unique(exact))) > 1:
+        said["rank_correlation"] = float(spearmanr(estimates, exact).statistic)
+    return said
 
 
 def exact_nodes(
