@@ -6,14 +6,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPTJForCausalLM
 
-from mechnum.models.adders import AdderConfig, build_adder, load_adder, save_adder
+from mechnum.models.adders import GPTJAdder, build_adder, load_adder, save_adder
 
-TINY = AdderConfig(n_numbers=19, n_layers=2, n_heads=2, d_model=16, rotary_dim=4, n_ctx=8)
+TINY = GPTJAdder(n_numbers=19, n_layers=2, n_heads=2, d_model=16, rotary_dim=4, n_ctx=8)
 PROMPTS = torch.tensor([[3, 19, 4, 20], [9, 19, 9, 20]])
 
 
 def test_default_is_the_shape_of_the_bundled_adder():
-    net = build_adder(AdderConfig(), seed=0)
+    net = build_adder(GPTJAdder(), seed=0)
     assert isinstance(net, GPTJForCausalLM)
     assert 0.8e6 < sum(p.numel() for p in net.parameters()) < 0.9e6
     assert (net.config.n_layer, net.config.n_head, net.config.rotary_dim) == (4, 4, 16)
@@ -22,7 +22,7 @@ def test_default_is_the_shape_of_the_bundled_adder():
 
 def test_token_ids():
     assert (TINY.plus, TINY.equals) == (19, 20)
-    assert (AdderConfig().plus, AdderConfig().equals) == (199, 200)
+    assert (GPTJAdder().plus, GPTJAdder().equals) == (199, 200)
 
 
 def test_seed_decides_the_weights_and_global_generators_do_not():

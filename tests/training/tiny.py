@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from mechnum.models.adders import AdderConfig
+from mechnum.models.adders import GPTJAdder
 from mechnum.models.native import NativeConfig
 from mechnum.training.data import addition, modular_addition
 from mechnum.training.nets import AdderNet, HelixStart, NativeNet
 from mechnum.training.recipe import Recipe
 
-_CONFIG = AdderConfig(n_numbers=19, n_layers=1, n_heads=2, d_model=16, rotary_dim=4, n_ctx=8)
+_CONFIG = GPTJAdder(n_numbers=19, n_layers=1, n_heads=2, d_model=16, rotary_dim=4, n_ctx=8)
 
 ADDER = Recipe(
     name="tiny-adder",
