@@ -41,6 +41,48 @@ CLOCK_113 = Recipe(
     weight_decay=1.0,
 )
 
+CLOCK_59 = Recipe(
+    name="clock-59",
+    about="One layer without norms that adds modulo 59, prompted `a b` without `=`, with plain "
+    "attention: attention rate 1, under which Zhong et al. 2023 find the clock algorithm. Unlike "
+    "theirs, its attention has biases.",
+    good_for="Telling clock from pizza, beside pizza-59, which differs in the attention rate "
+    "alone, within seconds.",
+    not_for="Claims about language models: it has one layer, no norms, and one task.",
+    task="modular_addition:59",
+    template=None,
+    data=partial(modular_addition, 59, equals=False),
+    net=NativeNet(
+        NativeConfig(
+            n_layers=1,
+            n_heads=4,
+            d_model=128,
+            d_head=32,
+            d_mlp=512,
+            n_ctx=2,
+            d_vocab=59,
+            d_vocab_out=59,
+        ),
+    ),
+    train_fraction=0.8,
+    seed=0,
+    steps=20_000,
+    batch_size=None,
+    learning_rate=1e-3,
+    weight_decay=2.0,
+)
+
+PIZZA_59 = replace(
+    CLOCK_59,
+    name="pizza-59",
+    about="One layer without norms that adds modulo 59, prompted `a b` without `=`, whose heads "
+    "weigh all positions alike: attention rate 0, under which Zhong et al. 2023 find the pizza "
+    "algorithm. Unlike theirs, its attention has biases.",
+    good_for="Telling clock from pizza, beside clock-59, which differs in the attention rate "
+    "alone, within seconds.",
+    net=NativeNet(replace(CLOCK_59.net.config, attention_rate=0.0)),
+)
+
 _GPTJ = GPTJAdder()
 _EMBED, _UNEMBED = HelixStart(scale=1.0), HelixStart(scale=0.3)
 _GIVEN = (
@@ -124,6 +166,8 @@ RECIPES = {
     recipe.name: recipe
     for recipe in (
         CLOCK_113,
+        CLOCK_59,
+        PIZZA_59,
         ADDER_GPTJ,
         ADDER_PYTHIA,
         ADDER_LLAMA,
