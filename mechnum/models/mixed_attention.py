@@ -13,16 +13,12 @@ from torch import Tensor
 from transformer_lens.config import TransformerBridgeConfig
 from transformer_lens.model_bridge.sources.native.model import NativeAttention, NativeRotary
 
-from mechnum.models.attention_rate import mixed_with_ones
-
-PatternFunction = Callable[[Tensor], Tensor]
-
 
 class MixedAttention(NativeAttention):
     """Attention whose pattern is rate · softmax + (1 − rate) · 1, with ones and not 1/n.
 
-    The pattern passes through `pattern_fn`, where TransformerLens has its own hook on it: hooks
-    see the mixed pattern, and what they write counts.
+    TransformerLens 4 hands its hook on the pattern in, and it gets the mixed pattern: what it
+    writes counts. TransformerLens 3 shows the pattern to hooks and discards what they write.
 
     Source: Zhong et al. 2023, section 2.
     """
@@ -38,13 +34,24 @@ class MixedAttention(NativeAttention):
         hidden_states: Float[Tensor, "prompt pos d_model"],
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
-        pattern_fn: PatternFunction | None = None,
+        pattern_fn: Callable[[Tensor], Tensor] | None = None,
         **kwargs: Any,
     ) -> tuple[Float[Tensor, "prompt pos d_model"], Float[Tensor, "prompt head pos key"]]:
         """What attention writes, and the mixed pattern."""
-
-        def mixed(pattern: Tensor) -> Tensor:
-            pattern = mixed_with_ones(pattern, self.rate)
-            return pattern if pattern_fn is None else pattern_fn(pattern)
-
-        return super().forward(hidden_states, attention_mask, position_ids, mixed, **kwargs)
+        n_prompts, n_positions, _ = hidden_states.shape
+        q, k, v = (
+            project(hidden_states).unflatten(-1, (self.n_heads, self.d_head)).transpose(1, 2)
+            for project in (self.q, self.k, self.v)
+        )
+        if self.rotary is not None:
+            q, k = self.rotary.apply_rope(q, k, position_ids=position_ids)
+        unseen = self.causal_mask[:n_positions, :n_positions]
+        if attention_mask is not None:
+            unseen = self._combine_attention_mask(unseen, attention_mask, batch=n_prompts)
+        scores = (q @ k.transpose(-2, -1) / self.scale).masked_fill(unseen, float("-inf"))
+        # A query that sees nothing, in padding, gets NaN from the softmax.
+        softmax = scores.softmax(-1).masked_fill(unseen, 0.0)
+        pattern = self.rate * softmax + (1 - self.rate) * (~unseen).to(softmax.dtype)
+        if pattern_fn is not None:
+            pattern = pattern_fn(pattern)
+        return self.o((pattern @ v).transpose(1, 2).flatten(2)), pattern

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mechnum.training.loop import train
     from mechnum.training.recipe import Recipe
     from mechnum.training.recipes import RECIPES, find_recipe
+    from mechnum.training.snapshot import snapshots
 
 _HOMES = {
     "Card": "card",
@@ -22,6 +23,7 @@ _HOMES = {
     "export": "bundle",
     "find_recipe": "recipes",
     "read_log": "log",
+    "snapshots": "snapshot",
     "train": "loop",
 }
 
@@ -33,6 +35,7 @@ __all__ = [
     "export",
     "find_recipe",
     "read_log",
+    "snapshots",
     "train",
 ]
 

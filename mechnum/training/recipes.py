@@ -39,6 +39,7 @@ CLOCK_113 = Recipe(
     batch_size=None,
     learning_rate=1e-3,
     weight_decay=1.0,
+    snapshot_every=500,
 )
 
 CLOCK_59 = Recipe(
@@ -66,10 +67,11 @@ CLOCK_59 = Recipe(
     ),
     train_fraction=0.8,
     seed=0,
-    steps=20_000,
+    steps=5_000,
     batch_size=None,
     learning_rate=1e-3,
     weight_decay=2.0,
+    snapshot_every=200,
 )
 
 PIZZA_59 = replace(
