@@ -74,6 +74,22 @@ def test_run_stopped_after_any_step_goes_on_to_the_same_weights(whole, step, tmp
     assert without_times(tmp_path) == without_times(folder)
 
 
+@pytest.mark.parametrize("recipe", tiny.ALL[2:], ids=lambda recipe: recipe.name)
+def test_other_architectures_go_on_to_the_same_weights_too(recipe, tmp_path):
+    net = train(recipe, tmp_path / "whole")
+    with pytest.raises(Stop):
+        train(recipe, tmp_path / "stopped", stop_after(5))
+    assert_same(train(recipe, tmp_path / "stopped"), net)
+    untrained = recipe.net.build(recipe.seed)
+    # The frozen embedding; and at attention rate 0, where scores do not count, what starts at 0.
+    stay = {
+        tiny.RESCUED.name: {"transformer.wte.weight"},
+        tiny.PIZZA.name: {"layers.0.attn.q.bias", "layers.0.attn.k.bias"},
+    }.get(recipe.name, set())
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, untrained.state_dict()[name]) == (name in stay), name
+
+
 def test_run_stopped_again_and_again_comes_to_the_same_weights(whole, tmp_path):
     recipe, net, folder = whole
     for step in (4, 7, 10):
