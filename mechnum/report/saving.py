@@ -13,6 +13,7 @@ from mechnum.report.fourier import fourier_page
 from mechnum.report.helix import helix_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
+from mechnum.report.training import training_page
 from mechnum.report.waves import filter_page, lens_page
 
 # The first that is there decides: a clock has a circuit too.
@@ -25,12 +26,13 @@ _PAGES = {
     "spectrum": fourier_page,
     "lens": lens_page,
     "filters": filter_page,
+    "training": training_page,
 }
 
 
 def page_of(results: xr.DataTree) -> Page:
     """The page that suits the results: a clock, effects of nodes, path effects, a circuit,
-    the helix, spectra, the Fourier lens, filters, or a trace."""
+    the helix, spectra, the Fourier lens, filters, a training run, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

@@ -9,6 +9,7 @@ from mechnum.lazy import lazy_names
 if TYPE_CHECKING:
     from mechnum.training.bundle import export
     from mechnum.training.card import Card
+    from mechnum.training.curves import training_curves
     from mechnum.training.log import Score, read_log
     from mechnum.training.loop import train
     from mechnum.training.recipe import Recipe
@@ -25,6 +26,7 @@ _HOMES = {
     "read_log": "log",
     "snapshots": "snapshot",
     "train": "loop",
+    "training_curves": "curves",
 }
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "read_log",
     "snapshots",
     "train",
+    "training_curves",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -54,6 +54,11 @@ def check_claim(folder: Path, recipe: Recipe) -> None:
         )
 
 
+def settings_of_run(folder: Path) -> dict[str, Any]:
+    """The settings of the recipe whose run is in `folder`."""
+    return _read(folder / RECIPE_FILE)["settings"]
+
+
 def versions_of_run(folder: Path) -> dict[str, str]:
     """The versions under which the run in `folder` was begun."""
     return _read(folder / RECIPE_FILE)["versions"]
