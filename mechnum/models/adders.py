@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
@@ -49,12 +49,12 @@ class AdderConfig(ABC):
     def for_transformers(self) -> PreTrainedConfig:
         """The same shape as transformers wants it."""
 
-    def _vocabulary(self) -> dict[str, int]:
+    def _vocabulary(self) -> dict[str, Any]:
         end = number_vocabulary(self.n_numbers)[END]
         ends = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), end)
         return {"vocab_size": end + 1, **ends}
 
-    def _shape(self) -> dict[str, int]:
+    def _shape(self) -> dict[str, Any]:
         """Under the names that all but the oldest architectures have."""
         return {
             "hidden_size": self.d_model,

@@ -45,17 +45,14 @@ def training_page(results: xr.DataTree) -> Page:
 def _found(curves: pd.DataFrame) -> list[tuple[str, str]]:
     """The last scores, and when the net first knew what it was not trained on."""
     last = curves.iloc[-1]
-    points = [
-        (
-            "At the end",
-            f"{words.percent(last['heldout_accuracy'])} of the held-out prompts are right "
-            f"(loss {words.number(float(last['heldout_loss']))} nats) and {words.percent(last['train_accuracy'])} "
-            f"of those trained on (loss {words.number(float(last['train_loss']))} nats).",
-        )
-    ]
+    held_out, trained_on = (
+        f"{words.percent(last[f'{part}_accuracy'])} of the prompts {name} are right "
+        f"(loss {words.number(float(last[f'{part}_loss']))} nats)"
+        for part, name in (("heldout", "held out"), ("train", "trained on"))
+    )
+    points = [("At the end", f"{held_out}; {trained_on}.")]
     for part, name in (("train", "Trained on"), ("heldout", "Held out")):
         right = curves.loc[curves[f"{part}_accuracy"] >= _KNOWN, "step"]
         reached = f"first at step {int(right.iloc[0]):,}" if len(right) else "never"
         points.append((f"{name}, {words.percent(_KNOWN)} right", f"{reached} of those logged."))
     return points
-

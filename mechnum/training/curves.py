@@ -37,5 +37,5 @@ def training_curves(run: Path) -> xr.DataTree:
         for name, value in settings.items()
         if value is not None
     }
-    attrs = {"model": said.pop("name"), **said, "versions": json.dumps(versions)}
+    attrs = {"model": said.pop("name", "a net"), **said, "versions": json.dumps(versions)}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), "/training": dataset})

@@ -42,6 +42,10 @@ CLOCK_113 = Recipe(
     snapshot_every=500,
 )
 
+_ZHONG = NativeConfig(
+    n_layers=1, n_heads=4, d_model=128, d_head=32, d_mlp=512, n_ctx=2, d_vocab=59, d_vocab_out=59
+)
+
 CLOCK_59 = Recipe(
     name="clock-59",
     about="One layer without norms that adds modulo 59, prompted `a b` without `=`, with plain "
@@ -53,18 +57,7 @@ CLOCK_59 = Recipe(
     task="modular_addition:59",
     template=None,
     data=partial(modular_addition, 59, equals=False),
-    net=NativeNet(
-        NativeConfig(
-            n_layers=1,
-            n_heads=4,
-            d_model=128,
-            d_head=32,
-            d_mlp=512,
-            n_ctx=2,
-            d_vocab=59,
-            d_vocab_out=59,
-        ),
-    ),
+    net=NativeNet(_ZHONG),
     train_fraction=0.8,
     seed=0,
     steps=5_000,
@@ -82,7 +75,7 @@ PIZZA_59 = replace(
     "algorithm. Unlike theirs, its attention has biases.",
     good_for="Telling clock from pizza, beside clock-59, which differs in the attention rate "
     "alone, within seconds.",
-    net=NativeNet(replace(CLOCK_59.net.config, attention_rate=0.0)),
+    net=NativeNet(replace(_ZHONG, attention_rate=0.0)),
 )
 
 _GPTJ = GPTJAdder()
