@@ -133,7 +133,7 @@ def test_helix_start_has_small_random_vectors_and_one_seed():
 
 
 def test_all_recipes_that_were_run_are_bundled():
-    assert set(BUNDLED) >= {"clock-113", "adder-gptj", "adder-pythia"}
+    assert set(BUNDLED) >= {"clock-113", "clock-59", "adder-gptj", "adder-pythia", "adder-llama"}
 
 
 @pytest.fixture(scope="module", params=BUNDLED.items(), ids=BUNDLED)
