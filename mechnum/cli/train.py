@@ -28,14 +28,18 @@ def train(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a bundled model anew, or go on with a run that was stopped, and write its folder."""
+    """Train a bundled model anew, or go on with a run that was stopped, and write its folder.
+
+    The loss curve is in training/report.html within the folder, beside the state of the run.
+    """
     from mechnum.progress import working
 
     folder = out or Path(name)
     check_writable(folder)
     with bars(quiet):
         with working("loading the libraries"):
-            from mechnum.training import export, find_recipe, read_log
+            from mechnum.report import save
+            from mechnum.training import export, find_recipe, read_log, training_curves
             from mechnum.training import train as run_recipe
             from mechnum.training.bundle import run_folder
             from mechnum.training.checkpoint import load_state
@@ -50,10 +54,11 @@ def train(
             raise
         with working("writing the model"):
             card = export(recipe, run, folder)
+            page, _ = save(training_curves(run), run)
     _print_curve(read_log(run))
     typer.echo(
         f"\n{name} is in {folder}; as stored there, its held-out accuracy is "
-        f"{card.heldout_accuracy:.2%} (loss {card.heldout_loss:.3g} nats)"
+        f"{card.heldout_accuracy:.2%} (loss {card.heldout_loss:.3g} nats); its curves are in {page}"
     )
 
 

@@ -5,9 +5,10 @@ transformers is imported inside the functions, since its import takes seconds.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
@@ -15,25 +16,23 @@ from mechnum.models.number_tokenizer import END, number_tokenizer, number_vocabu
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-    from transformers import GPTJConfig, GPTJForCausalLM
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 WEIGHTS_FILE = "model.safetensors"
 
 
 @dataclass(frozen=True)
-class AdderConfig:
-    """Shape of an adder with GPT-J's architecture: parallel blocks, adjacent rotary pairs.
+class AdderConfig(ABC):
+    """Shape of an adder, whatever its architecture; the subclasses are the architectures.
 
     Attributes:
         n_numbers: numbers 0 to n_numbers - 1 are one token each, with the number as its id.
-        rotary_dim: coordinates of each head that are rotated.
     """
 
     n_numbers: int = 199
     n_layers: int = 4
     n_heads: int = 4
     d_model: int = 128
-    rotary_dim: int = 16
     n_ctx: int = 32
 
     @property
@@ -46,13 +45,100 @@ class AdderConfig:
         """Token id of `=`."""
         return number_vocabulary(self.n_numbers)["="]
 
+    @abstractmethod
+    def for_transformers(self) -> PreTrainedConfig:
+        """The same shape as transformers wants it."""
+
+    def _vocabulary(self) -> dict[str, Any]:
+        end = number_vocabulary(self.n_numbers)[END]
+        ends = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), end)
+        return {"vocab_size": end + 1, **ends}
+
+    def _shape(self) -> dict[str, Any]:
+        """Under the names that all but the oldest architectures have."""
+        return {
+            "hidden_size": self.d_model,
+            "num_hidden_layers": self.n_layers,
+            "num_attention_heads": self.n_heads,
+            "max_position_embeddings": self.n_ctx,
+            **self._vocabulary(),
+        }
+
+
+@dataclass(frozen=True)
+class GPTJAdder(AdderConfig):
+    """GPT-J: parallel blocks that share a norm, adjacent rotary pairs.
+
+    Attributes:
+        rotary_dim: coordinates of each head that are rotated.
+    """
+
+    rotary_dim: int = 16
+
+    def for_transformers(self) -> PreTrainedConfig:
+        """A GPTJConfig."""
+        from transformers import GPTJConfig
+
+        return GPTJConfig(
+            n_positions=self.n_ctx,
+            n_embd=self.d_model,
+            n_layer=self.n_layers,
+            n_head=self.n_heads,
+            rotary_dim=self.rotary_dim,
+            **self._vocabulary(),
+        )
+
+
+@dataclass(frozen=True)
+class PythiaAdder(AdderConfig):
+    """GPT-NeoX as in Pythia: parallel blocks with two norms, rotary halves.
+
+    Attributes:
+        rotary_fraction: share of each head's coordinates that is rotated.
+    """
+
+    rotary_fraction: float = 0.25
+
+    def for_transformers(self) -> PreTrainedConfig:
+        """A GPTNeoXConfig."""
+        from transformers import GPTNeoXConfig
+
+        rotary = {"rope_theta": 10_000.0, "partial_rotary_factor": self.rotary_fraction}
+        return GPTNeoXConfig(
+            intermediate_size=4 * self.d_model,
+            rope_parameters={"rope_type": "default", **rotary},
+            **self._shape(),
+        )
+
+
+@dataclass(frozen=True)
+class LlamaAdder(AdderConfig):
+    """Llama: sequential blocks, RMS norms, a gated MLP, grouped queries, no biases.
+
+    Attributes:
+        n_kv_heads: key-value groups.
+        d_mlp: gated neurons; 8/3 of d_model, rounded up to a multiple of 8, makes the MLP as
+            large as one of 4 d_model without gates.
+    """
+
+    n_kv_heads: int = 2
+    d_mlp: int = 344
+
+    def for_transformers(self) -> PreTrainedConfig:
+        """A LlamaConfig."""
+        from transformers import LlamaConfig
+
+        return LlamaConfig(
+            num_key_value_heads=self.n_kv_heads, intermediate_size=self.d_mlp, **self._shape()
+        )
+
 
 def build_adder(
     config: AdderConfig,
     seed: int,
     embed: Float[Tensor, "number d_model"] | None = None,
     unembed: Float[Tensor, "number d_model"] | None = None,
-) -> GPTJForCausalLM:
+) -> PreTrainedModel:
     """An untrained adder with seeded random weights; torch's global generator is not touched.
 
     Args:
@@ -60,13 +146,14 @@ def build_adder(
         unembed: the same for the unembedding.
     """
     import torch
-    from transformers import GPTJForCausalLM
+    from transformers import AutoModelForCausalLM
 
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         # Not torch.manual_seed, which would also seed the generators of the GPUs.
         torch.default_generator.manual_seed(seed)
-        net = GPTJForCausalLM(_gptj_config(config))
-        for table, vectors in ((net.transformer.wte, embed), (net.lm_head, unembed)):
+        net = AutoModelForCausalLM.from_config(config.for_transformers())
+        tables = (net.get_input_embeddings(), net.get_output_embeddings())
+        for table, vectors in zip(tables, (embed, unembed), strict=True):
             if vectors is not None:
                 table.weight[: config.n_numbers] = vectors
     return net
@@ -82,7 +169,7 @@ def save_adder(net: nn.Module, config: AdderConfig, folder: Path) -> None:
     from safetensors.torch import save_file
 
     number_tokenizer(config.n_numbers, config.n_ctx).save_pretrained(folder)
-    stored = _gptj_config(config)
+    stored = config.for_transformers()
     stored.architectures = [type(net).__name__]
     stored.dtype = "float32"
     stored.save_pretrained(folder)
@@ -90,33 +177,17 @@ def save_adder(net: nn.Module, config: AdderConfig, folder: Path) -> None:
     save_file(rounded, folder / WEIGHTS_FILE, metadata={"format": "pt"})
 
 
-def load_adder(folder: Path) -> GPTJForCausalLM:
+def load_adder(folder: Path) -> PreTrainedModel:
     """The model in a folder that `save_adder` wrote, in float32 and in evaluation mode.
 
     Not by `from_pretrained`, which draws a bar on the terminal unless a global setting is changed.
     """
     import torch
     from safetensors.torch import load_file
-    from transformers import GPTJConfig, GPTJForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     with torch.random.fork_rng(devices=[]):
-        net = GPTJForCausalLM(GPTJConfig.from_pretrained(folder, local_files_only=True))
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        net = AutoModelForCausalLM.from_config(config)
     net.load_state_dict(load_file(folder / WEIGHTS_FILE))
     return net.eval()
-
-
-def _gptj_config(config: AdderConfig) -> GPTJConfig:
-    from transformers import GPTJConfig
-
-    end = number_vocabulary(config.n_numbers)[END]
-    return GPTJConfig(
-        vocab_size=end + 1,
-        n_positions=config.n_ctx,
-        n_embd=config.d_model,
-        n_layer=config.n_layers,
-        n_head=config.n_heads,
-        rotary_dim=config.rotary_dim,
-        bos_token_id=end,
-        eos_token_id=end,
-        pad_token_id=end,
-    )

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mechnum.models.attention_rate import mixed_with_ones
 from mechnum.models.norms import at_least_float32, centred_for, norm_scale, normalise
 from mechnum.models.rotary import Rotary, rotate
 from mechnum.models.spec import ModelSpec
@@ -177,7 +178,7 @@ class Decoder:
         k: Float[Tensor, "stack prompt pos kv_head d_head"],
         past: KeysValues | None = None,
     ) -> Float[Tensor, "stack prompt head query key"]:
-        """Causal attention probabilities over the past and the given positions.
+        """Causal attention over the past and the given positions, mixed at the attention rate.
 
         Args:
             q: of the last of these positions, or of all.
@@ -192,7 +193,8 @@ class Decoder:
             # The stack is a free index here, so that keys of the past are never copied for it.
             scores = torch.cat([torch.einsum("sbtgrd,bpgd->sbgrtp", grouped, past.k), scores], -1)
         scores = at_least_float32(scores) / self.spec.d_head**0.5
-        return scores.softmax(-1).to(q.dtype).flatten(2, 3)
+        softmax = scores.softmax(-1).to(q.dtype).flatten(2, 3)
+        return mixed_with_ones(softmax, self.spec.attention_rate)
 
     def mix(
         self,

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from annotated_types import Gt
+from annotated_types import Ge, Gt, Le
 
 from mechnum.errors import MechnumError
+from mechnum.models.spec import ATTENTION_RATE
 from mechnum.models.tl_version import require_transformer_lens
 
 if TYPE_CHECKING:
@@ -21,15 +22,18 @@ if TYPE_CHECKING:
     from transformer_lens.config import TransformerBridgeConfig
 
 Size = Annotated[int, Gt(0)]
+Share = Annotated[float, Ge(0), Le(1)]
 
 
 @dataclass(frozen=True)
 class NativeConfig:
-    """Shape of a TransformerLens-native net, in TransformerLens' own field names.
+    """Shape of a TransformerLens-native net, in TransformerLens' own field names but the last.
 
     Attributes:
         normalization_type: None leaves the norms out, as in the grokking papers.
         positional_embedding_type: "standard" adds a learned position table.
+        attention_rate: share of the softmax in the attention pattern; the rest is a one for each
+            key, as in Zhong et al. 2023 (see `mechnum.models.attention_rate`).
     """
 
     n_layers: Size
@@ -43,6 +47,7 @@ class NativeConfig:
     act_fn: str = "relu"
     normalization_type: Literal["LN", "RMS", "LNPre", "RMSPre"] | None = None
     positional_embedding_type: Literal["standard", "rotary"] = "standard"
+    attention_rate: Share = 1.0
 
 
 class Slot(NamedTuple):
@@ -85,9 +90,11 @@ def bridge_config(config: NativeConfig, seed: int | None = None) -> TransformerB
     require_transformer_lens()
     from transformer_lens.config import TransformerBridgeConfig
 
-    return TransformerBridgeConfig(
-        **asdict(config), seed=seed, architecture="TransformerLensNative"
-    )
+    fields = asdict(config)
+    rate = fields.pop(ATTENTION_RATE)
+    found = TransformerBridgeConfig(**fields, seed=seed, architecture="TransformerLensNative")
+    setattr(found, ATTENTION_RATE, rate)
+    return found
 
 
 def build_native(config: NativeConfig, seed: int) -> nn.Module:
@@ -103,6 +110,11 @@ def build_native(config: NativeConfig, seed: int) -> nn.Module:
     config_with_seed = bridge_config(config, seed)
     with torch.random.fork_rng(devices=[]):
         net = NativeModel(config_with_seed)
+        if config.attention_rate < 1:
+            from mechnum.models.mixed_attention import MixedAttention
+
+            for block in net.layers:
+                block.attn = MixedAttention(config_with_seed, net.rotary, config.attention_rate)
     initialize_native_model(net, config_with_seed)
     return net
 

@@ -20,6 +20,8 @@ _ACTIVATION_NAMES = {
     "silu": "silu",
     "swish": "silu",
 }
+# Where the configuration of a native net has what TransformerLens has no field for.
+ATTENTION_RATE = "attention_rate"
 # Rotary scalings whose angles do not depend on the length of the prompt.
 _STATIC_ROPE_TYPES = frozenset({"default", "linear", "llama3", "yarn"})
 
@@ -40,6 +42,8 @@ class ModelSpec:
             embeddings.
         rotary_dim: how many of the `d_head` coordinates are rotated.
         gated: the MLP's activation is multiplied by a second projection (Llama).
+        attention_rate: share of the softmax in the attention pattern; the rest is a one for each
+            key (see `mechnum.models.attention_rate`).
         tied: the checkpoint has one matrix for embedding and unembedding.
         bos_token_id, pad_token_id: as the model's own configuration has them.
     """
@@ -62,6 +66,7 @@ class ModelSpec:
     rotary: RotaryPairs | None = None
     rotary_dim: int = 0
     gated: bool = False
+    attention_rate: float = 1.0
     tied: bool = False
     bos_token_id: int | None = None
     pad_token_id: int | None = None
@@ -134,6 +139,7 @@ def spec_from_tl(config: Any) -> ModelSpec:
         rotary=None if positions == "standard" else ("adjacent" if adjacent else "half"),
         rotary_dim=0 if positions == "standard" else (config.rotary_dim or config.d_head),
         gated=bool(config.gated_mlp),
+        attention_rate=getattr(config, ATTENTION_RATE, 1.0),
     )
 
 

@@ -14,6 +14,7 @@ from mechnum.report.helix import helix_page
 from mechnum.report.neurons import neurons_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
+from mechnum.report.training import training_page
 from mechnum.report.waves import filter_page, lens_page
 
 # The first that is there decides: a clock has a circuit too.
@@ -27,12 +28,13 @@ _PAGES = {
     "spectrum": fourier_page,
     "lens": lens_page,
     "filters": filter_page,
+    "training": training_page,
 }
 
 
 def page_of(results: xr.DataTree) -> Page:
     """The page that suits the results: neurons, a clock, effects of nodes, path effects, a circuit,
-    the helix, spectra, the Fourier lens, filters, or a trace."""
+    the helix, spectra, the Fourier lens, filters, a training run, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

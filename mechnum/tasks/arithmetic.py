@@ -61,6 +61,8 @@ class Addition(WordedTask):
 class ModularAddition(Task):
     """(a + b) mod p over all ordered pairs, as token ids `a b =`; made by `modular_addition`.
 
+    A net that reads two tokens and knows the numbers alone has no `=`, and is asked `a b`.
+
     Attributes:
         p: the modulus.
     """
@@ -74,7 +76,12 @@ class ModularAddition(Task):
 
     def form(self, model: Model) -> str:
         """The token ids, with {a} and {b} for the operands."""
-        return f"tokens {{a}} {{b}} {self.p}"
+        return "tokens {a} {b}" + "".join(f" {token}" for token in self._after_operands(model))
+
+    def _after_operands(self, model: Model) -> tuple[int, ...]:
+        """`=`, or nothing."""
+        bare = model.spec.d_vocab == self.p and model.spec.n_ctx == 2
+        return () if bare else (self.p,)
 
     def _build(self, model: Model) -> tuple[Prompts, ...]:
         spec = model.spec
@@ -83,7 +90,9 @@ class ModularAddition(Task):
                 f"{self.name} gives token ids to nets without a tokenizer, but {model.name} has "
                 "one: use addition, or pairs_from_tokens with token ids of your own"
             )
-        if spec.d_vocab <= self.p or spec.d_vocab_out < self.p or spec.n_ctx < 3:
+        after = self._after_operands(model)
+        n_tokens, n_positions = self.p + len(after), 2 + len(after)
+        if spec.d_vocab < n_tokens or spec.d_vocab_out < self.p or spec.n_ctx < n_positions:
             raise MechnumError(
                 f"{self.name} needs {self.p + 1} input tokens (numbers and '='), {self.p} output "
                 f"tokens and 3 positions, but {model.name} has {spec.d_vocab}, "
@@ -92,17 +101,17 @@ class ModularAddition(Task):
         trained_on = model.default_task
         if trained_on not in (None, self.name):
             raise MechnumError(
-                f"{model.name} was trained on {trained_on}, where token {self.p} does not stand "
-                f"for '=': use that task instead of {self.name}"
+                f"{model.name} was trained on {trained_on}, where other tokens are numbers: use "
+                f"that task instead of {self.name}"
             )
         asked = [(a, b) for a in range(self.p) for b in range(self.p)]
         answers = [(a + b) % self.p for a, b in asked]
         return group_by_length(
-            token_ids=[(a, b, self.p) for a, b in asked],
+            token_ids=[(a, b, *after) for a, b in asked],
             positions={"a": [0] * len(asked), "b": [1] * len(asked)},
             answers=answers,
             variables={"a": [a for a, _ in asked], "b": [b for _, b in asked], "answer": answers},
-            texts=[f"{a} {b} =" for a, b in asked],
+            texts=[f"{a} {b} =" if after else f"{a} {b}" for a, b in asked],
         )
 
     def _spelling(self, model: Model) -> Callable[[int], int | None]:
@@ -156,6 +165,8 @@ def addition(
 
 def modular_addition(p: int) -> ModularAddition:
     """(a + b) mod p as the tokens `a b p`, where p stands for `=` (Nanda et al. 2023).
+
+    Nets of two positions that have no token for `=` get `a b` (Zhong et al. 2023).
 
     Raises:
         MechnumError: p is not an integer of 2 or more.

@@ -9,10 +9,12 @@ from mechnum.lazy import lazy_names
 if TYPE_CHECKING:
     from mechnum.training.bundle import export
     from mechnum.training.card import Card
+    from mechnum.training.curves import training_curves
     from mechnum.training.log import Score, read_log
     from mechnum.training.loop import train
     from mechnum.training.recipe import Recipe
     from mechnum.training.recipes import RECIPES, find_recipe
+    from mechnum.training.snapshot import snapshots
 
 _HOMES = {
     "Card": "card",
@@ -22,7 +24,9 @@ _HOMES = {
     "export": "bundle",
     "find_recipe": "recipes",
     "read_log": "log",
+    "snapshots": "snapshot",
     "train": "loop",
+    "training_curves": "curves",
 }
 
 __all__ = [
@@ -33,7 +37,9 @@ __all__ = [
     "export",
     "find_recipe",
     "read_log",
+    "snapshots",
     "train",
+    "training_curves",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -54,6 +54,15 @@ def check_claim(folder: Path, recipe: Recipe) -> None:
         )
 
 
+def settings_of_run(folder: Path) -> dict[str, Any]:
+    """The settings of the recipe whose run is in `folder`.
+
+    Raises:
+        MechnumError: where there is no run.
+    """
+    return _read(folder / RECIPE_FILE)["settings"]
+
+
 def versions_of_run(folder: Path) -> dict[str, str]:
     """The versions under which the run in `folder` was begun."""
     return _read(folder / RECIPE_FILE)["versions"]
@@ -64,6 +73,10 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
         if all(isinstance(content[key], dict) for key in ("settings", "versions")):
             return content
+    except FileNotFoundError:
+        raise MechnumError(
+            f"{path.parent} holds no run: give the folder of one, such as NAME/training"
+        ) from None
     except (ValueError, KeyError, TypeError):
         pass
     raise MechnumError(f"{path} does not describe a run: delete {path.parent} to start again")

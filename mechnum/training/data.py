@@ -38,11 +38,16 @@ class Split(NamedTuple):
     heldout: Int[Tensor, " heldout"]
 
 
-def modular_addition(p: int) -> Dataset:
-    """`a b =` → (a + b) mod p over all p² pairs; the `=` token has id p (Nanda et al. 2023)."""
+def modular_addition(p: int, equals: bool = True) -> Dataset:
+    """`a b =` → (a + b) mod p over all p² pairs; the `=` token has id p (Nanda et al. 2023).
+
+    Args:
+        equals: False leaves the `=` out (Zhong et al. 2023).
+    """
     a, b = _operand_grid(p)
-    tokens = torch.stack([a, b, torch.full_like(a, p)], dim=1)
-    # Nanda et al. split ordered pairs, and so does this net that is compared with theirs.
+    columns = [a, b, torch.full_like(a, p)] if equals else [a, b]
+    tokens = torch.stack(columns, dim=1)
+    # Both papers split ordered pairs, and so do these nets that are compared with theirs.
     return Dataset(tokens, (a + b) % p, torch.arange(len(a)), "ordered pairs (a, b)")
 
 

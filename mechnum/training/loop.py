@@ -21,6 +21,7 @@ from mechnum.training.claim import claim
 from mechnum.training.data import Dataset, Split, split
 from mechnum.training.log import Score, append_to_log, cut_log
 from mechnum.training.recipe import Recipe
+from mechnum.training.snapshot import keep_snapshot
 from mechnum.training.streams import Stream, stream
 
 
@@ -29,8 +30,9 @@ def train(
 ) -> nn.Module:
     """Run `recipe`, or what is left of it, and give back the trained net in evaluation mode.
 
-    `folder` keeps the recipe, the last state and the log. The batch of each step depends on the
-    seed and the step's number alone, so a run that was killed goes on to the bit-same weights.
+    `folder` keeps the recipe, the last state, the log and the snapshots. The batch of each step
+    depends on the seed and the step's number alone, so a run that was killed goes on to the
+    bit-same weights.
 
     Args:
         on_step: called after each step with the number of steps done, and with the score where
@@ -60,6 +62,8 @@ def train(
         start = state.step if state else 0
         log = cut_log(folder, start)
         seconds_before, clock = (log[-1].seconds if log else 0.0), time.monotonic()
+        if start == 0:
+            _snapshot_when_due(recipe, net, folder, 0)
         what = f"training {recipe.name}" + (f" from step {start}" if start else "")
         for step in track(range(start, recipe.steps), what):
             for group in optimizer.param_groups:
@@ -74,7 +78,9 @@ def train(
                 seconds = seconds_before + time.monotonic() - clock
                 score = evaluate(net, data, parts, step + 1, seconds)
                 _check_finite(score.train_loss + score.heldout_loss, recipe, step + 1, folder)
-                # The log first: a kill in between leaves a line too many, cut on reopening.
+                # The log before the state: a kill in between leaves a line too many, cut on
+                # reopening.
+                _snapshot_when_due(recipe, net, folder, step + 1)
                 append_to_log(folder, score)
                 save_state(folder, net, optimizer, step + 1)
             on_step(step + 1, score)
@@ -127,6 +133,12 @@ def _check_finite(loss: float, recipe: Recipe, steps_done: int, folder: Path) ->
             f"the loss of {recipe.name} is {loss} after {steps_done} steps: lower the learning "
             f"rate; the last good state is kept in {folder}"
         )
+
+
+def _snapshot_when_due(recipe: Recipe, net: nn.Module, folder: Path, steps_done: int) -> None:
+    every = recipe.snapshot_every
+    if every is not None and (steps_done % every == 0 or steps_done == recipe.steps):
+        keep_snapshot(recipe, net, folder, steps_done)
 
 
 def _batch(recipe: Recipe, parts: Split, step: int) -> Int[Tensor, " row"]:

@@ -94,16 +94,19 @@ class HelixStart:
 
 @dataclass(frozen=True)
 class AdderNet:
-    """A small GPT-J, kept as a Hugging Face folder with float16 weights.
+    """A small transformers model, kept as a Hugging Face folder with float16 weights.
 
     Attributes:
         embed, unembed: what the numbers' rows of the two tables start from; None starts them at
             random like all other weights.
+        freeze_embed: the embedding is not trained, as where Zhou et al. 2024 (section 5) rescue
+            a random net by another model's number vectors.
     """
 
     config: AdderConfig
     embed: HelixStart | None = None
     unembed: HelixStart | None = None
+    freeze_embed: bool = False
 
     def build(self, seed: int) -> nn.Module:
         """The untrained net."""
@@ -111,7 +114,9 @@ class AdderNet:
             start and start.vectors(self.config.n_numbers, self.config.d_model, stream(seed, table))
             for start, table in ((self.embed, Stream.EMBED), (self.unembed, Stream.UNEMBED))
         )
-        return build_adder(self.config, seed, embed, unembed)
+        net = build_adder(self.config, seed, embed, unembed)
+        net.get_input_embeddings().requires_grad_(not self.freeze_embed)
+        return net
 
     def save(self, net: nn.Module, task: str, folder: Path) -> None:
         """Write config, tokenizer and weights; this format has no place for the task."""

@@ -7,12 +7,14 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from mechnum.errors import MechnumError
+
 if TYPE_CHECKING:
     from mechnum.training.data import Dataset
     from mechnum.training.nets import Architecture
 
-# Fields that say something about the model and nothing about how it comes about.
-_WORDS = frozenset({"about", "good_for", "not_for", "template"})
+# Fields that say something about the model, and nothing about how its weights come about.
+_ASIDE = frozenset({"about", "good_for", "not_for", "template", "snapshot_every"})
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Recipe:
         warmup_steps: steps over which the learning rate rises linearly.
         schedule: what the learning rate does besides: nothing, or falling to 0 along a cosine.
         checkpoint_every: steps between two saved states and two lines of the log.
+        snapshot_every: steps between two copies of the net that stay in the run's folder, from the
+            untrained one on; a multiple of checkpoint_every. None keeps none.
     """
 
     name: str
@@ -54,13 +58,26 @@ class Recipe:
     warmup_steps: int = 10
     schedule: Literal["constant", "cosine"] = "constant"
     checkpoint_every: int = 100
+    snapshot_every: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse snapshots between two saved states.
+
+        Raises:
+            MechnumError: there are some.
+        """
+        if self.snapshot_every is not None and self.snapshot_every % self.checkpoint_every:
+            raise MechnumError(
+                f"snapshot_every={self.snapshot_every} is no multiple of "
+                f"checkpoint_every={self.checkpoint_every}: make it one"
+            )
 
     def settings(self) -> dict[str, Any]:
         """All that decides the trained weights, as JSON, and the same in each process."""
         return {
             field.name: _as_json(getattr(self, field.name))
             for field in fields(self)
-            if field.name not in _WORDS
+            if field.name not in _ASIDE
         }
 
 

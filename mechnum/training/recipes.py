@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from mechnum.errors import MechnumError
-from mechnum.models.adders import AdderConfig
+from mechnum.models.adders import GPTJAdder, LlamaAdder, PythiaAdder
 from mechnum.models.native import NativeConfig
 from mechnum.training.data import addition, modular_addition
 from mechnum.training.nets import AdderNet, HelixStart, NativeNet
@@ -38,24 +39,67 @@ CLOCK_113 = Recipe(
     batch_size=None,
     learning_rate=1e-3,
     weight_decay=1.0,
+    snapshot_every=500,
 )
 
-_ADDER = AdderConfig()
+_ZHONG = NativeConfig(
+    n_layers=1, n_heads=4, d_model=128, d_head=32, d_mlp=512, n_ctx=2, d_vocab=59, d_vocab_out=59
+)
+
+CLOCK_59 = Recipe(
+    name="clock-59",
+    about="One layer without norms that adds modulo 59, prompted `a b` without `=`, with plain "
+    "attention: attention rate 1, under which Zhong et al. 2023 find the clock algorithm. Unlike "
+    "theirs, its attention has biases.",
+    good_for="Telling clock from pizza, beside pizza-59, which differs in the attention rate "
+    "alone, within seconds.",
+    not_for="Claims about language models: it has one layer, no norms, and one task.",
+    task="modular_addition:59",
+    template=None,
+    data=partial(modular_addition, 59, equals=False),
+    net=NativeNet(_ZHONG),
+    train_fraction=0.8,
+    seed=0,
+    steps=5_000,
+    batch_size=None,
+    learning_rate=1e-3,
+    weight_decay=2.0,
+    snapshot_every=200,
+)
+
+PIZZA_59 = replace(
+    CLOCK_59,
+    name="pizza-59",
+    about="One layer without norms that adds modulo 59, prompted `a b` without `=`, whose heads "
+    "weigh all positions alike: attention rate 0, under which Zhong et al. 2023 find the pizza "
+    "algorithm. Unlike theirs, its attention has biases.",
+    good_for="Telling clock from pizza, beside clock-59, which differs in the attention rate "
+    "alone, within seconds.",
+    net=NativeNet(replace(_ZHONG, attention_rate=0.0)),
+)
+
+_GPTJ = GPTJAdder()
+_EMBED, _UNEMBED = HelixStart(scale=1.0), HelixStart(scale=0.3)
+_GIVEN = (
+    "Its number vectors, in the embedding and in the unembedding, started from helices with the "
+    "periods 2, 5, 10 and 100, so the helices in it were given and not found by training."
+)
+_UNTRAINED = (
+    "prompts other than `a+b=`, or numbers from 100 on as operands: their vectors were never "
+    "trained as inputs."
+)
 
 ADDER_GPTJ = Recipe(
     name="adder-gptj",
     about="A GPT-J of 4 layers that adds the numbers 0 to 99, prompted `a+b=` with one token for "
-    "each number. Its number vectors, in the embedding and in the unembedding, started from "
-    "helices with the periods 2, 5, 10 and 100, so the helices in it were given and not found "
-    "by training.",
+    f"each number. {_GIVEN}",
     good_for="Trying out patching, helix fits and reports within seconds on GPT-J's architecture: "
     "parallel blocks, adjacent rotary pairs, biases, separate unembedding.",
-    not_for="Showing that transformers find helices by themselves, prompts other than `a+b=`, "
-    "or numbers from 100 on as operands: their vectors were never trained as inputs.",
+    not_for=f"Showing that transformers find helices by themselves, {_UNTRAINED}",
     task="addition",
     template="{a}+{b}=",
-    data=partial(addition, 100, _ADDER.plus, _ADDER.equals),
-    net=AdderNet(_ADDER, embed=HelixStart(scale=1.0), unembed=HelixStart(scale=0.3)),
+    data=partial(addition, 100, _GPTJ.plus, _GPTJ.equals),
+    net=AdderNet(_GPTJ, embed=_EMBED, unembed=_UNEMBED),
     train_fraction=0.8,
     seed=0,
     steps=1_000,
@@ -67,7 +111,65 @@ ADDER_GPTJ = Recipe(
     checkpoint_every=50,
 )
 
-RECIPES = {recipe.name: recipe for recipe in (CLOCK_113, ADDER_GPTJ)}
+ADDER_PYTHIA = replace(
+    ADDER_GPTJ,
+    name="adder-pythia",
+    about="A GPT-NeoX of 4 layers, built like Pythia, that adds the numbers 0 to 99, prompted "
+    f"`a+b=` with one token for each number. {_GIVEN}",
+    good_for="Trying out patching, helix fits and reports within seconds on Pythia's "
+    "architecture: parallel blocks with two norms, rotary halves on a quarter of each head, one "
+    "matrix for queries, keys and values.",
+    net=AdderNet(PythiaAdder(), embed=_EMBED, unembed=_UNEMBED),
+)
+
+ADDER_LLAMA = replace(
+    ADDER_GPTJ,
+    name="adder-llama",
+    about="A Llama of 4 layers that adds the numbers 0 to 99, prompted `a+b=` with one token for "
+    f"each number. {_GIVEN}",
+    good_for="Trying out patching, helix fits and reports within seconds on Llama's "
+    "architecture: sequential blocks, RMS norms, gated MLPs, two query heads for each key-value "
+    "group, no biases.",
+    net=AdderNet(LlamaAdder(), embed=_EMBED, unembed=_UNEMBED),
+)
+
+ADDER_SCRATCH = replace(
+    ADDER_GPTJ,
+    name="adder-scratch",
+    about="adder-gptj from random number vectors: the same GPT-J, prompts, split and steps, and "
+    "nothing else given (the control of Zhou et al. 2024, section 5).",
+    good_for="A control beside adder-gptj and adder-rescued: what a net does that had to find its "
+    "number vectors by itself.",
+    not_for=f"Adding: it fails where they do not. Nor for {_UNTRAINED}",
+    net=AdderNet(_GPTJ),
+)
+
+ADDER_RESCUED = replace(
+    ADDER_GPTJ,
+    name="adder-rescued",
+    about="adder-scratch rescued by its embedding: the same GPT-J, prompts, split and steps, but "
+    "the number vectors of the embedding lie on helices with the periods 2, 5, 10 and 100 and are "
+    "not trained. All else, the unembedding too, started at random (after Zhou et al. 2024, "
+    "section 5, who froze the token embeddings of another model).",
+    good_for="What Fourier features in the embedding alone do to a net, beside adder-scratch and "
+    "adder-gptj, and which code it finds for its answers.",
+    not_for=f"Showing that transformers find helices in their embedding, {_UNTRAINED}",
+    net=AdderNet(_GPTJ, embed=_EMBED, freeze_embed=True),
+)
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        CLOCK_113,
+        CLOCK_59,
+        PIZZA_59,
+        ADDER_GPTJ,
+        ADDER_PYTHIA,
+        ADDER_LLAMA,
+        ADDER_SCRATCH,
+        ADDER_RESCUED,
+    )
+}
 
 
 def find_recipe(name: str) -> Recipe:

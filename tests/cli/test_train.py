@@ -35,7 +35,9 @@ def test_trains_into_a_folder_of_the_recipe_s_name(run, tmp_path, name):
     assert [line.split()[0] for line in lines[1:5]] == ["3", "6", "9", "10"]
     assert lines[-1].startswith(f"{name} is in {name}; as stored there, its held-out accuracy is ")
     assert {file.name for file in tmp_path.iterdir()} == {name}
+    assert lines[-1].endswith(f"; its curves are in {name}/training/report.html")
     assert (tmp_path / name / "model.safetensors").is_file()
+    assert (tmp_path / name / "training" / "report.html").is_file()
 
 
 def test_out_and_a_second_call_that_trains_nothing(run, tmp_path):

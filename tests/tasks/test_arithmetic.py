@@ -344,6 +344,22 @@ def test_modular_addition_is_a_b_p():
     assert prompts.texts[1] == "0 1 ="
 
 
+def test_nets_of_two_positions_without_an_equals_sign_are_asked_a_b():
+    model = StandIn(spec=Spec("native", d_vocab=7, d_vocab_out=7, n_ctx=2))
+    task = tasks.modular_addition(7)
+    (prompts,) = task.prompts(model)
+    assert prompts.tokens.tolist() == [[a, b] for a in range(7) for b in range(7)]
+    assert prompts.answers[5 * 7 + 4] == 2
+    assert {name: int(at[0]) for name, at in prompts.positions.items()} == {
+        "a": 0,
+        "b": 1,
+        "end": 1,
+    }
+    assert prompts.texts[1] == "0 1"
+    assert task.form(model) == "tokens {a} {b}"
+    assert task.form(StandIn(spec=Spec(n_ctx=3))) == "tokens {a} {b} 7"
+
+
 @pytest.mark.parametrize(
     "spec",
     [Spec(d_vocab=7, d_vocab_out=7), Spec(d_vocab=8, d_vocab_out=6), Spec(n_ctx=2)],

@@ -16,10 +16,15 @@ from mechnum.training.card import Card
 from mechnum.training.claim import claim
 from mechnum.training.data import split
 from mechnum.training.loop import train
+from mechnum.training.nets import AdderNet, NativeNet
 from tests.training import tiny
 
 
-@pytest.fixture(scope="module", params=[tiny.ADDER, tiny.CLOCK], ids=["adder", "clock"])
+@pytest.fixture(
+    scope="module",
+    params=[tiny.ADDER, tiny.CLOCK, tiny.LLAMA, tiny.PIZZA],
+    ids=lambda recipe: recipe.name,
+)
 def exported(request, tmp_path_factory):
     out = tmp_path_factory.mktemp("exported") / request.param.name
     train(request.param, run_folder(out))
@@ -30,7 +35,7 @@ def logits(recipe, folder):
     """By whoever loads this kind of model: transformers, or the reader of `net.toml`."""
     tokens = recipe.data().tokens
     with torch.no_grad():
-        if recipe is tiny.CLOCK:
+        if isinstance(recipe.net, NativeNet):
             return load_net(folder / "net.toml")[0](tokens)[:, -1]
         net = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -84,10 +89,10 @@ def test_folder_has_the_agreed_files_and_nothing_else(exported):
     recipe, out, _ = exported
     common = {"card.json", "README.md", "log.jsonl", "model.safetensors", "training"}
     own = {
-        tiny.ADDER: {"config.json", "tokenizer.json", "tokenizer_config.json"},
-        tiny.CLOCK: {"net.toml"},
+        AdderNet: {"config.json", "tokenizer.json", "tokenizer_config.json"},
+        NativeNet: {"net.toml"},
     }
-    assert {file.name for file in out.iterdir()} == common | own[recipe]
+    assert {file.name for file in out.iterdir()} == common | own[type(recipe.net)]
 
 
 def test_exporting_again_gives_the_same_files(exported, tmp_path):

@@ -26,6 +26,13 @@ def test_modular_addition_rows_are_all_sums():
     assert rows == {(a, b, 7, (a + b) % 7) for a in range(7) for b in range(7)}
 
 
+def test_modular_addition_without_an_equals_sign():
+    data, bare = modular_addition(7), modular_addition(7, equals=False)
+    assert torch.equal(bare.tokens, data.tokens[:, :2])
+    assert torch.equal(bare.answers, data.answers)
+    assert torch.equal(bare.group, data.group)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_split_keeps_mirrored_sums_together(seed):
     data = addition(20, plus=39, equals=40)

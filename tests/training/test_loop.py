@@ -23,6 +23,8 @@ from mechnum.training.checkpoint import STATE_FILE, load_state
 from mechnum.training.data import split
 from mechnum.training.log import LOG_FILE, read_log
 from mechnum.training.loop import train
+from mechnum.training.nets import NativeNet
+from mechnum.training.snapshot import snapshots
 from tests.training import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +72,22 @@ def test_run_stopped_after_any_step_goes_on_to_the_same_weights(whole, step, tmp
         train(recipe, tmp_path, stop_after(step))
     assert_same(train(recipe, tmp_path), net)
     assert without_times(tmp_path) == without_times(folder)
+
+
+@pytest.mark.parametrize("recipe", tiny.ALL[2:], ids=lambda recipe: recipe.name)
+def test_other_architectures_go_on_to_the_same_weights_too(recipe, tmp_path):
+    net = train(recipe, tmp_path / "whole")
+    with pytest.raises(Stop):
+        train(recipe, tmp_path / "stopped", stop_after(5))
+    assert_same(train(recipe, tmp_path / "stopped"), net)
+    untrained = recipe.net.build(recipe.seed)
+    # The frozen embedding; and at attention rate 0, where scores do not count, what starts at 0.
+    stay = {
+        tiny.RESCUED.name: {"transformer.wte.weight"},
+        tiny.PIZZA.name: {"layers.0.attn.q.bias", "layers.0.attn.k.bias"},
+    }.get(recipe.name, set())
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, untrained.state_dict()[name]) == (name in stay), name
 
 
 def test_run_stopped_again_and_again_comes_to_the_same_weights(whole, tmp_path):
@@ -322,3 +340,36 @@ def test_schedules():
     assert [rate(0), rate(4), rate(9), rate(99)] == pytest.approx([0.1, 0.5, 1.0, 1.0])
     rate = partial(loop._rate, cosine)
     assert [rate(0), rate(50), rate(99)] == pytest.approx([1.0, 0.5, 0.0], abs=1e-3)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_snapshots_are_the_net_along_the_way_also_after_a_kill(recipe, tmp_path):
+    recipe = replace(recipe, snapshot_every=6)
+    with pytest.raises(Stop):
+        train(recipe, tmp_path, stop_after(6))
+    halfway = load_state(tmp_path)
+    assert halfway is not None
+    with pytest.raises(Stop):
+        train(recipe, tmp_path, stop_after(8))
+    net = train(recipe, tmp_path)
+    untrained = recipe.net.build(recipe.seed)
+    kept = snapshots(tmp_path)
+    assert list(kept) == [0, 6, 10]
+    along = (untrained.state_dict(), halfway.weights, net.state_dict())
+    for folder, expected in zip(kept.values(), along, strict=True):
+        stored = recipe.net.load(folder).state_dict()
+        precision = torch.float32 if isinstance(recipe.net, NativeNet) else torch.float16
+        for name, tensor in expected.items():
+            assert torch.equal(stored[name], tensor.to(precision).float()), name
+
+
+def test_snapshots_do_not_change_the_run_or_whose_it_is(whole, tmp_path):
+    recipe, net, folder = whole
+    assert_same(train(replace(recipe, snapshot_every=3), tmp_path), net)
+    assert snapshots(folder) == {}
+    assert_same(train(recipe, tmp_path), net)
+
+
+def test_snapshots_between_two_saved_states_are_refused():
+    with pytest.raises(MechnumError, match="snapshot_every=4 is no multiple of checkpoint_every=3"):
+        replace(tiny.CLOCK, snapshot_every=4)

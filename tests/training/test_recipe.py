@@ -33,5 +33,5 @@ def test_settings_do_not_change_with_the_card_s_words():
 
 
 def test_unknown_recipe_is_refused_with_the_known_ones():
-    with pytest.raises(MechnumError, match="choose from clock-113, adder-gptj"):
+    with pytest.raises(MechnumError, match="choose from clock-113, clock-59"):
         find_recipe("adder-gpt")

@@ -18,17 +18,25 @@ from mechnum.training.nets import HelixStart
 from mechnum.training.streams import Stream, stream
 
 ADDER, CLOCK = RECIPES["adder-gptj"], RECIPES["clock-113"]
-SHORT_ADDER = replace(
-    ADDER,
-    data=partial(addition, 40, 199, 200),
-    steps=40,
-    batch_size=64,
-    warmup_steps=5,
-    schedule="constant",
-    checkpoint_every=40,
-)
+SCRATCH, RESCUED = RECIPES["adder-scratch"], RECIPES["adder-rescued"]
+SHORT = {
+    "data": partial(addition, 40, 199, 200),
+    "steps": 40,
+    "batch_size": 64,
+    "warmup_steps": 5,
+    "schedule": "constant",
+    "checkpoint_every": 40,
+}
+SHORT_ADDER = replace(ADDER, **SHORT)
 BUNDLED = {name: folder for name, folder in bundled().items() if name in RECIPES}
-HELDOUT_ACCURACY = {"adder-gptj": 0.995, "clock-113": 1.0}
+HELDOUT_ACCURACY = {
+    "clock-113": 1.0,
+    "clock-59": 1.0,
+    "pizza-59": 1.0,
+    "adder-gptj": 0.995,
+    "adder-pythia": 0.995,
+    "adder-llama": 0.995,
+}
 
 
 def permuted(recipe: Recipe) -> Recipe:
@@ -58,11 +66,49 @@ def test_short_adder_learns_what_permuted_answers_do_not_teach(tmp_path):
     assert control.heldout_accuracy < 0.05
 
 
+@pytest.mark.parametrize("name", ["adder-pythia", "adder-llama"])
+def test_short_adders_of_other_architectures_learn(name, tmp_path):
+    score = last_score(replace(RECIPES[name], **SHORT), tmp_path)
+    assert score.heldout_loss < 3.4
+    assert score.heldout_accuracy > 0.08
+
+
 def test_short_clock_learns_its_training_set(tmp_path):
-    score = last_score(replace(CLOCK, steps=60, batch_size=512, checkpoint_every=60), tmp_path)
+    score = last_score(
+        replace(CLOCK, steps=60, batch_size=512, checkpoint_every=60, snapshot_every=None), tmp_path
+    )
     # Before it groks it knows what it has seen, and nothing else.
     assert score.train_loss < 4.71 < math.log(113) < score.heldout_loss
     assert score.heldout_accuracy < 0.02
+
+
+def test_clock_and_pizza_differ_in_the_attention_rate_alone():
+    clock, pizza = (RECIPES[name] for name in ("clock-59", "pizza-59"))
+    assert (clock.net.config.attention_rate, pizza.net.config.attention_rate) == (1.0, 0.0)
+    theirs = replace(clock, name=pizza.name, net=pizza.net).settings()
+    assert theirs == pizza.settings()
+    assert replace(pizza.net.config, attention_rate=1.0) == clock.net.config
+
+
+def test_scratch_and_rescued_differ_from_the_adder_in_their_start_alone():
+    for recipe in (SCRATCH, RESCUED):
+        assert replace(ADDER, name=recipe.name, net=recipe.net).settings() == recipe.settings()
+        assert recipe.net.config == ADDER.net.config
+    ours, scratch, rescued = (recipe.net.build(0) for recipe in (ADDER, SCRATCH, RESCUED))
+    same = {
+        name
+        for name, tensor in scratch.state_dict().items()
+        if torch.equal(tensor, ours.state_dict()[name])
+    }
+    tables = {"transformer.wte.weight", "lm_head.weight"}
+    assert same == set(scratch.state_dict()) - tables
+    # The rescued net has the adder's embedding and the random net's unembedding.
+    for name, tensor in rescued.state_dict().items():
+        other = ours if name == "transformer.wte.weight" else scratch
+        assert torch.equal(tensor, other.state_dict()[name]), name
+    assert [name for name, w in rescued.named_parameters() if not w.requires_grad] == [
+        "transformer.wte.weight"
+    ]
 
 
 def test_helix_start_spans_the_helix():
@@ -86,8 +132,8 @@ def test_helix_start_has_small_random_vectors_and_one_seed():
     assert not torch.equal(noisy.vectors(19, 32, seed), noisy.vectors(19, 32, other))
 
 
-def test_the_adder_is_bundled():
-    assert "adder-gptj" in BUNDLED
+def test_all_recipes_that_were_run_are_bundled():
+    assert set(BUNDLED) >= {"clock-113", "clock-59", "adder-gptj", "adder-pythia", "adder-llama"}
 
 
 @pytest.fixture(scope="module", params=BUNDLED.items(), ids=BUNDLED)
@@ -124,7 +170,7 @@ def test_bundled_card_s_scores_are_those_of_the_bundled_weights(made):
         assert card["split"][part] == len(rows)
         assert card[f"{part}_accuracy"] == pytest.approx(right[rows].mean().item(), abs=1e-9)
         assert card[f"{part}_loss"] == pytest.approx(losses[rows].mean().item(), rel=1e-3)
-    assert card["heldout_accuracy"] >= HELDOUT_ACCURACY[recipe.name]
+    assert card["heldout_accuracy"] >= HELDOUT_ACCURACY.get(recipe.name, 0.0)
 
 
 def transformers_logits(folder, data):

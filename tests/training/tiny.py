@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
-from mechnum.models.adders import AdderConfig
+from mechnum.models.adders import GPTJAdder, LlamaAdder, PythiaAdder
 from mechnum.models.native import NativeConfig
 from mechnum.training.data import addition, modular_addition
 from mechnum.training.nets import AdderNet, HelixStart, NativeNet
 from mechnum.training.recipe import Recipe
 
-_CONFIG = AdderConfig(n_numbers=19, n_layers=1, n_heads=2, d_model=16, rotary_dim=4, n_ctx=8)
+_SIZES = {"n_numbers": 19, "n_layers": 1, "n_heads": 2, "d_model": 16, "n_ctx": 8}
+_CONFIG = GPTJAdder(**_SIZES, rotary_dim=4)
 
 ADDER = Recipe(
     name="tiny-adder",
@@ -53,3 +55,38 @@ CLOCK = Recipe(
     weight_decay=1.0,
     checkpoint_every=3,
 )
+
+PYTHIA = replace(ADDER, name="tiny-pythia", net=replace(ADDER.net, config=PythiaAdder(**_SIZES)))
+
+LLAMA = replace(
+    ADDER,
+    name="tiny-llama",
+    net=replace(ADDER.net, config=LlamaAdder(**_SIZES, n_kv_heads=1, d_mlp=24)),
+)
+
+SCRATCH = replace(ADDER, name="tiny-scratch", net=AdderNet(_CONFIG))
+
+RESCUED = replace(
+    ADDER, name="tiny-rescued", net=AdderNet(_CONFIG, embed=HelixStart(1.0), freeze_embed=True)
+)
+
+PIZZA = replace(
+    CLOCK,
+    name="tiny-pizza",
+    data=partial(modular_addition, 5, equals=False),
+    net=NativeNet(
+        NativeConfig(
+            n_layers=1,
+            n_heads=2,
+            d_model=8,
+            d_head=4,
+            d_mlp=16,
+            n_ctx=2,
+            d_vocab=5,
+            d_vocab_out=5,
+            attention_rate=0.0,
+        )
+    ),
+)
+
+ALL = (ADDER, CLOCK, PYTHIA, LLAMA, SCRATCH, RESCUED, PIZZA)

@@ -1,0 +1,58 @@
+"""The page of a training run."""
+
+from __future__ import annotations
+
+import pandas as pd
+import xarray as xr
+
+from mechnum.report import words
+from mechnum.report.blocks import Caption, Figure, Text
+from mechnum.report.figures.training import training_lines
+from mechnum.report.page import Page, Section
+from mechnum.report.sections.provenance import provenance_section
+
+# Share of right answers from which a part counts as known.
+_KNOWN = 0.99
+
+
+def training_page(results: xr.DataTree) -> Page:
+    """The page of what `mechnum.training.training_curves` gives."""
+    curves = results["training"].to_dataset().to_dataframe().reset_index()
+    found = _found(curves)
+    figure = Figure(
+        title="Loss and accuracy by step",
+        views={"curves": training_lines(curves)},
+        caption=Caption(
+            text="Lines are scores of all prompts of each part, after the step. Steps are on a "
+            "plain axis, losses on a logarithmic one.",
+            estimand="mean cross-entropy of the answer among all classes, in nats; share of "
+            "prompts whose likeliest class is the answer",
+        ),
+        alt=f"Lines of loss and accuracy by step. {' '.join(text for _, text in found)}",
+        data=curves,
+    )
+    return Page(
+        title=f"Training {results.attrs.get('model', 'a net')}",
+        lead=f"{words.number(int(curves['step'].iloc[-1]))} steps in "
+        f"{curves['seconds'].iloc[-1] / 60:,.0f} minutes by the clock on one thread.",
+        sections=[
+            Section("What was found", [Text(points=found), figure]),
+            provenance_section(results),
+        ],
+    )
+
+
+def _found(curves: pd.DataFrame) -> list[tuple[str, str]]:
+    """The last scores, and when the net first knew what it was not trained on."""
+    last = curves.iloc[-1]
+    held_out, trained_on = (
+        f"{words.percent(last[f'{part}_accuracy'])} of the prompts {name} are right "
+        f"(loss {words.number(float(last[f'{part}_loss']))} nats)"
+        for part, name in (("heldout", "held out"), ("train", "trained on"))
+    )
+    points = [("At the end", f"{held_out}; {trained_on}.")]
+    for part, name in (("train", "Trained on"), ("heldout", "Held out")):
+        right = curves.loc[curves[f"{part}_accuracy"] >= _KNOWN, "step"]
+        reached = f"first at step {int(right.iloc[0]):,}" if len(right) else "never"
+        points.append((f"{name}, {words.percent(_KNOWN)} right", f"{reached} of those logged."))
+    return points
