@@ -27,11 +27,11 @@ from mechnum.neurons import (
     replace,
 )
 from mechnum.neurons.described import described
-from mechnum.neurons.scores import Ranking
+from mechnum.neurons.effects.scores import Ranking
 from mechnum.neurons.states import Of
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.results import example_prompts
-from mechnum.tasks import Accuracy, Pairs, Task
+from mechnum.tasks import Accuracy, Pairs, Task, answer_tokens
 from mechnum.tasks.arithmetic import ModularAddition
 from mechnum.tasks.examples import bos_policy, example_pair
 
@@ -74,16 +74,23 @@ def measure_neurons(
     """
     ranked = rank(model, pairs, top, by=by, metric=metric, seed=seed)
     names = [str(name) for name in ranked["top"]["node"].values]
+    modular, prompts = isinstance(task, ModularAddition), task.prompts(model)
     fitted = fit(model, task, of, fit_periods, seed=seed)
-    maps = {state: operand_maps(model, task, names, state) for state in get_args(Of)}
+    maps = {state: operand_maps(model, prompts, names, state) for state in get_args(Of)}
     gated = model.spec.gated
     bag = heuristics(maps["hidden"], negative=gated)
+    # A modular net's products of waves in a and in b are waves in a+b after the activation only.
+    read = fit(model, task, "hidden", fit_periods, seed=seed) if modular else fitted
     scores = ranked["neurons"][f"{by}_selected"] * ranked.attrs["sign"]
-    waves = [float(period) for period in fitted["period"].values]
+    waves = {
+        "periods": [float(period) for period in fitted["period"].values],
+        "variables": [str(variable) for variable in fitted["variable"].values],
+        "linear": "slope" in fitted,
+    }
     parts: dict[str, Callable[[], xr.Dataset]] = {
-        "/periods": lambda: periods(model, fitted, names, seed=seed),
+        "/periods": lambda: periods(model, read, names, answer_tokens(model, prompts), seed=seed),
         **{
-            f"/adjudication/{state}": partial(adjudicate, own, waves, negative=gated, seed=seed)
+            f"/adjudication/{state}": partial(adjudicate, own, **waves, negative=gated, seed=seed)
             for state, own in maps.items()
         },
         "/kept": lambda: ablate(model, task, scores, seed=seed),
@@ -92,7 +99,7 @@ def measure_neurons(
         "/knock_out": lambda: knock_out(model, task, bag, seed=seed, accuracy=accuracy),
         "/by_prompt": lambda: knock_out_by_prompt(model, task, bag, seed=seed, accuracy=accuracy),
     }
-    if isinstance(task, ModularAddition):
+    if modular:
         parts |= {
             "/frequencies": lambda: frequency_share(model, task),
             "/phases": lambda: phase_sums(model, task),

@@ -1,4 +1,4 @@
-"""Means over pairs with bootstrap intervals, for tables of any size."""
+"""Means over pairs with bootstrap intervals, for tables of any size; shares with Wilson's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
+from scipy.stats import binomtest
 
 from mechnum.errors import MechnumError
 
@@ -116,3 +117,26 @@ def _quantiles(
     found[:, ~missed] = np.quantile(means[~missed], tails, axis=1, overwrite_input=True)
     found[:, missed] = np.nanquantile(means[missed], tails, axis=1)
     return found
+
+
+def share_interval(
+    correct: Bool[np.ndarray, "*cell prompt"],
+) -> tuple[Float[np.ndarray, "*cell"], Float[np.ndarray, "*cell"], Float[np.ndarray, "*cell"]]:
+    """Share of prompts that are correct, and its 95 % interval, which holds at 0 and 1 as well.
+
+    Source: Wilson 1927, as in scipy.stats.binomtest.
+
+    Returns:
+        Share, low and high; NaN of no prompts.
+    """
+    n = correct.shape[-1]
+    count = correct.sum(-1)
+    if n == 0:
+        return tuple(np.full(count.shape, np.nan) for _ in range(3))  # type: ignore[return-value]
+    intervals = np.array(
+        [
+            binomtest(int(own), n).proportion_ci(CONFIDENCE, method="wilson")
+            for own in np.ravel(count)
+        ]
+    ).reshape(*count.shape, 2)
+    return np.asarray(count / n), intervals[..., 0], intervals[..., 1]

@@ -7,10 +7,11 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import binomtest
 
 from mechnum import intervals
 from mechnum.errors import MechnumError
-from mechnum.intervals import mean_interval
+from mechnum.intervals import mean_interval, share_interval
 
 
 def pairs(values) -> xr.DataArray:
@@ -107,3 +108,13 @@ def test_what_makes_no_interval_is_refused(changes, message):
         mean_interval(pairs([[1.0], [2.0]]), **changes)
     with pytest.raises(MechnumError, match="dimension 'pair' has no entry"):
         mean_interval(pairs(np.zeros((0, 2))))
+
+
+def test_shares_have_wilson_intervals():
+    correct = np.array([[True] * 7 + [False] * 3, [True] * 10])
+    share, low, high = share_interval(correct)
+    for row, count in enumerate((7, 10)):
+        expected = binomtest(count, 10).proportion_ci(method="wilson")
+        assert (share[row], low[row], high[row]) == (count / 10, expected.low, expected.high)
+    assert low[1] < 0.95
+    assert all(np.isnan(one).all() for one in share_interval(np.ones((3, 0), dtype=bool)))

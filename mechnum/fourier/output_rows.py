@@ -7,6 +7,8 @@ from typing import SupportsIndex
 
 import torch
 import xarray as xr
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.fourier.model_tables import NUMBERS, as_numpy, matrix_rows, said_of
@@ -48,20 +50,31 @@ def neuron_rows(
     Raises:
         MechnumError: on a layer that does not exist or has no MLP, else as `embedding_rows`.
     """
+    tokens = _output_tokens(model, numbers, template)
+    return xr.DataArray(
+        as_numpy(neuron_logits(model, layer, torch.tensor(list(tokens.values())))),
+        dims=("neuron", NUMBER),
+        coords={NUMBER: list(tokens)},
+        attrs=said_of(model, f"neurons of layer {layer}", template),
+    )
+
+
+def neuron_logits(
+    model: Model, layer: int, token_ids: Int[Tensor, " token"]
+) -> Float[Tensor, "neuron token"]:
+    """What each neuron of a layer writes to the logits of tokens, as in `neuron_rows`.
+
+    Raises:
+        MechnumError: on a layer that does not exist or has no MLP.
+    """
     blocks = model.decoder.weights.blocks
     if not 0 <= layer < len(blocks):
         raise MechnumError(f"{model.name} has no layer {layer}: give 0 to {len(blocks) - 1}")
     mlp = blocks[layer].mlp
     if mlp is None:
         raise MechnumError(f"layer {layer} of {model.name} has no MLP: it has no neurons")
-    tokens = _output_tokens(model, numbers, template)
-    W_U = at_least_float32(model.decoder.weights.W_U[:, list(tokens.values())])
-    return xr.DataArray(
-        as_numpy(at_least_float32(mlp.W_out) @ W_U),
-        dims=("neuron", NUMBER),
-        coords={NUMBER: list(tokens)},
-        attrs=said_of(model, f"neurons of layer {layer}", template),
-    )
+    W_U = at_least_float32(model.decoder.weights.W_U[:, token_ids])
+    return at_least_float32(mlp.W_out) @ W_U
 
 
 def logit_rows(

@@ -7,40 +7,40 @@ from typing import TYPE_CHECKING
 from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mechnum.neurons.adjudication import adjudicate
-    from mechnum.neurons.fits import fit, fit_values
-    from mechnum.neurons.formulas import formula, predict
-    from mechnum.neurons.kept import ablate, replace
-    from mechnum.neurons.kinds import Heuristic, all_heuristics, parse_heuristic
-    from mechnum.neurons.knock_outs import knock_out, knock_out_by_prompt
-    from mechnum.neurons.logit_periods import periods
+    from mechnum.neurons.bag.adjudication import adjudicate
+    from mechnum.neurons.bag.kinds import Heuristic, all_heuristics, parse_heuristic
+    from mechnum.neurons.bag.knock_outs import knock_out, knock_out_by_prompt
+    from mechnum.neurons.bag.matching import heuristics
+    from mechnum.neurons.effects.kept import ablate, replace
+    from mechnum.neurons.effects.mlps import mlp_shares
+    from mechnum.neurons.effects.ranking import rank
     from mechnum.neurons.maps import operand_maps
-    from mechnum.neurons.matching import heuristics
-    from mechnum.neurons.mlps import mlp_shares
-    from mechnum.neurons.one_frequency import frequency_share, phase_sums
-    from mechnum.neurons.ranking import rank
+    from mechnum.neurons.waves.fits import fit, fit_values
+    from mechnum.neurons.waves.formulas import formula, predict
+    from mechnum.neurons.waves.logit_periods import periods
+    from mechnum.neurons.waves.one_frequency import frequency_share, phase_sums
     from mechnum.neurons.writes import write_score
 
 _HOMES = {
-    "Heuristic": "kinds",
-    "ablate": "kept",
-    "adjudicate": "adjudication",
-    "all_heuristics": "kinds",
-    "fit": "fits",
-    "fit_values": "fits",
-    "formula": "formulas",
-    "frequency_share": "one_frequency",
-    "heuristics": "matching",
-    "knock_out": "knock_outs",
-    "knock_out_by_prompt": "knock_outs",
-    "mlp_shares": "mlps",
+    "Heuristic": "bag.kinds",
+    "ablate": "effects.kept",
+    "adjudicate": "bag.adjudication",
+    "all_heuristics": "bag.kinds",
+    "fit": "waves.fits",
+    "fit_values": "waves.fits",
+    "formula": "waves.formulas",
+    "frequency_share": "waves.one_frequency",
+    "heuristics": "bag.matching",
+    "knock_out": "bag.knock_outs",
+    "knock_out_by_prompt": "bag.knock_outs",
+    "mlp_shares": "effects.mlps",
     "operand_maps": "maps",
-    "parse_heuristic": "kinds",
-    "periods": "logit_periods",
-    "phase_sums": "one_frequency",
-    "predict": "formulas",
-    "rank": "ranking",
-    "replace": "kept",
+    "parse_heuristic": "bag.kinds",
+    "periods": "waves.logit_periods",
+    "phase_sums": "waves.one_frequency",
+    "predict": "waves.formulas",
+    "rank": "effects.ranking",
+    "replace": "effects.kept",
     "write_score": "writes",
 }
 

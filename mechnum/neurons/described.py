@@ -9,7 +9,7 @@ import xarray as xr
 
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import at_nodes, chosen_neurons
-from mechnum.neurons.formulas import formula
+from mechnum.neurons.waves.formulas import formula
 
 _INTERVAL = ("", "_low", "_high")
 _FITS = ("r2", "nrmse", "sum_share", "q")

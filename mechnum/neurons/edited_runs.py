@@ -17,6 +17,7 @@ from mechnum.models.run import Edit, run
 from mechnum.progress import track
 from mechnum.tasks.positions import resolve_position
 from mechnum.tasks.prompts import Prompts
+from mechnum.tasks.states import runs_at
 
 # What a layer's neurons [prompt, neuron] become, from the name of the state ("mlp_pre" or
 # "mlp_hidden"), the layer, their values, and the rows of the prompts, counted group after group.
@@ -101,3 +102,15 @@ def _most_likely(model: Model, last: Float[Tensor, "row d_model"]) -> Int[Tensor
             "dtype='float32'"
         )
     return logits.argmax(dim=-1).cpu()
+
+
+def mean_activations(
+    model: Model, prompts: Sequence[Prompts], position: str | int = "end"
+) -> Float[Tensor, "layer neuron"]:
+    """Mean activation of every neuron over prompts, after any gate; in float64, on the CPU."""
+    spec = model.spec
+    total = torch.zeros(spec.n_layers, spec.d_mlp, dtype=torch.float64)
+    for _, found in runs_at(model, prompts, position, ("mlp_hidden",)):
+        for layer in range(spec.n_layers):
+            total[layer] += found["mlp_hidden", layer][:, 0].double().sum(0).cpu()
+    return total / sum(map(len, prompts))

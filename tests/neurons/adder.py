@@ -9,7 +9,7 @@ import torch
 
 from mechnum.models import Model
 from mechnum.models.native import NativeConfig
-from mechnum.neurons.kinds import parse_heuristic
+from mechnum.neurons.bag.kinds import parse_heuristic
 from tests.patching.native import wrapped
 
 P = 23

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy import ndarray as Array
 
-from mechnum.neurons.kinds import Numbers, parse_heuristic
+from mechnum.neurons.bag.kinds import Numbers, parse_heuristic
 
 
 def grid(n: int) -> Numbers:

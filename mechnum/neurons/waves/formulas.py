@@ -10,7 +10,7 @@ from mechnum.errors import MechnumError
 from mechnum.fourier.least_squares import wave_angle
 from mechnum.inputs import numbers_with_states
 from mechnum.neurons.chosen import at_nodes
-from mechnum.neurons.waves import values_of
+from mechnum.neurons.waves.design import values_of
 from mechnum.patching.node_names import parse_node
 from mechnum.patching.nodes import Node
 

@@ -14,16 +14,24 @@ from jaxtyping import Bool, Float, Float64
 from scipy.stats import false_discovery_control
 
 from mechnum.errors import InvalidInput, MechnumError
-from mechnum.neurons.checked_maps import map_numbers, map_values
-from mechnum.neurons.kinds import KINDS, LENGTHS, MODULI, MOST, Heuristic, Numbers, all_heuristics
-from mechnum.neurons.overlap import (
+from mechnum.neurons.bag.checked_maps import map_numbers, map_values
+from mechnum.neurons.bag.kinds import (
+    KINDS,
+    LENGTHS,
+    MODULI,
+    MOST,
+    Heuristic,
+    Numbers,
+    all_heuristics,
+)
+from mechnum.neurons.bag.overlap import (
     chance,
     expected_overlap,
     p_of_either_end,
     p_values,
     ranks,
 )
-from mechnum.neurons.result_sets import COVERED, best_sets
+from mechnum.neurons.bag.result_sets import COVERED, best_sets
 from mechnum.progress import track
 
 THRESHOLD = 0.6

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float64, Int
 
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
+from mechnum.neurons.bag.kinds import Heuristic, HeuristicKind, Numbers, parse_heuristic
 from mechnum.neurons.chosen import chosen_neurons
-from mechnum.neurons.kinds import Heuristic, HeuristicKind, Numbers, parse_heuristic
 from mechnum.tasks.prompts import TokenSequences
 from mechnum.tasks.states import numbers_of
 

@@ -11,7 +11,8 @@ from scipy.stats import false_discovery_control, spearmanr
 import mechnum as mn
 from mechnum.errors import MechnumError
 from mechnum.models.native import NativeConfig
-from mechnum.neurons import rank, scores
+from mechnum.neurons import rank
+from mechnum.neurons.effects import scores
 from tests import fixtures
 from tests.neurons import carriers
 from tests.patching.native import wrapped

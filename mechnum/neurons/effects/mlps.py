@@ -18,7 +18,7 @@ from mechnum.inputs import seed_sequence
 from mechnum.intervals import RESAMPLES, mean_interval
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import layers_with_neurons
-from mechnum.neurons.order import Order, ordered_neurons
+from mechnum.neurons.effects.order import Order, ordered_neurons
 from mechnum.patching.batches import Direction
 from mechnum.patching.circuit.faithfulness import ratio
 from mechnum.patching.direct import NormHandling

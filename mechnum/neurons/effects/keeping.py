@@ -10,20 +10,19 @@ import numpy as np
 import torch
 import xarray as xr
 from jaxtyping import Bool, Float, Int
-from scipy.stats import binomtest
 from torch import Tensor
 
 from mechnum.inputs import positive_integer, seed_sequence
-from mechnum.intervals import CONFIDENCE
+from mechnum.intervals import share_interval
 from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import layers_with_neurons
-from mechnum.neurons.edited_runs import answers_with
-from mechnum.neurons.order import Order, ordered_neurons, sizes_of
+from mechnum.neurons.edited_runs import answers_with, mean_activations
+from mechnum.neurons.effects.order import Order, ordered_neurons, sizes_of
 from mechnum.patching.node_names import NodeNames
 from mechnum.patching.provenance import prompt_attributes
 from mechnum.tasks.prompts import Prompts
-from mechnum.tasks.states import runs_at, sample_prompts
+from mechnum.tasks.states import sample_prompts
 from mechnum.tasks.task import Task
 
 
@@ -145,32 +144,12 @@ class Setting:
         return found.sortby("prompt")
 
 
-def mean_activations(
-    model: Model, prompts: Sequence[Prompts], position: str | int = "end"
-) -> Float[Tensor, "layer neuron"]:
-    """Mean activation of every neuron over prompts, after any gate; in float64, on the CPU."""
-    spec = model.spec
-    total = torch.zeros(spec.n_layers, spec.d_mlp, dtype=torch.float64)
-    for _, found in runs_at(model, prompts, position, ("mlp_hidden",)):
-        for layer in range(spec.n_layers):
-            total[layer] += found["mlp_hidden", layer][:, 0].double().sum(0).cpu()
-    return total / sum(map(len, prompts))
-
-
 def accuracies(
     correct: Bool[np.ndarray, "*run prompt"], dims: tuple[str, ...], prefix: str = ""
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Shares of correct prompts with their Wilson intervals."""
-    n = correct.shape[-1]
-    count = correct.sum(-1)
-    intervals = np.array(
-        [
-            binomtest(int(own), n).proportion_ci(CONFIDENCE, method="wilson")
-            for own in np.ravel(count)
-        ]
-    ).reshape(*count.shape, 2)
+    names = ("accuracy", "low", "high")
     return {
-        f"{prefix}accuracy": (dims, np.asarray(count / n)),
-        f"{prefix}low": (dims, intervals[..., 0]),
-        f"{prefix}high": (dims, intervals[..., 1]),
+        f"{prefix}{name}": (dims, values)
+        for name, values in zip(names, share_interval(correct), strict=True)
     }

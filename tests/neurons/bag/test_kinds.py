@@ -9,7 +9,7 @@ import pytest
 
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.neurons import all_heuristics, parse_heuristic
-from mechnum.neurons.kinds import (
+from mechnum.neurons.bag.kinds import (
     DigitPattern,
     Identical,
     InRange,

@@ -15,8 +15,8 @@ from mechnum.models.memory import batches
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import layers_with_neurons
 from mechnum.neurons.states import STATE_OF, Of, check_of
-from mechnum.neurons.wave_fits import WaveFits
-from mechnum.neurons.waves import operands_in, wave_design
+from mechnum.neurons.waves.design import operands_in, wave_design
+from mechnum.neurons.waves.sums import WaveFits
 from mechnum.patching.provenance import prompt_attributes
 from mechnum.progress import track
 from mechnum.tasks.arithmetic import ModularAddition

@@ -13,7 +13,8 @@ from jaxtyping import Float64
 from scipy import fft
 
 from mechnum.errors import MechnumError
-from mechnum.fourier.bases import FourierBasis, fourier_basis
+from mechnum.fourier.bases import fourier_basis
+from mechnum.fourier.grid import block_energy
 from mechnum.fourier.output_rows import neuron_rows
 from mechnum.fourier.spectra import power_of, shares
 from mechnum.models.memory import batches
@@ -58,7 +59,7 @@ def frequency_share(model: Model, task: Task) -> xr.Dataset:
     for layer, neurons, grid in _grids(model, task, "hidden"):
         spread, varies = _without_mean(grid)
         status[layer, neurons] = np.where(varies, "varies", "constant")
-        share[layer, neurons] = np.where(varies, _block_shares(spread, basis), np.nan).T
+        share[layer, neurons] = np.where(varies, block_energy(spread), np.nan).T
     known = status == "varies"
     place = np.nan_to_num(share, nan=-1).argmax(axis=-1)
     explained = np.where(known, np.take_along_axis(share, place[..., None], -1)[..., 0], np.nan)
@@ -175,20 +176,6 @@ def _without_mean(grid: _Grid) -> tuple[_Grid, np.ndarray]:
     spread = grid - grid.mean(axis=(0, 1))
     varies = np.sum(spread**2, axis=(0, 1)) > _ROUNDING * np.sum(grid**2, axis=(0, 1))
     return spread, varies
-
-
-def _block_shares(spread: _Grid, basis: FourierBasis) -> Float64[np.ndarray, "frequency neuron"]:
-    """Energy of each frequency's block over the whole, of grids without their mean."""
-    n = basis.n_numbers
-    # One matrix product along a and one along b.
-    over_a = (basis.matrix @ spread.reshape(n, -1)).reshape(spread.shape)
-    energy = np.square(np.einsum("jb,abn->ajn", basis.matrix, over_a, optimize=True))
-    found = np.empty((len(basis.frequencies), spread.shape[2]))
-    for row, k in enumerate(basis.frequencies):
-        block = np.flatnonzero(np.isin(basis.frequency, (0, k)))
-        found[row] = energy[np.ix_(block, block)].sum(axis=(0, 1))
-    with np.errstate(invalid="ignore"):
-        return found / np.sum(spread**2, axis=(0, 1))
 
 
 def _strongest_wave(

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import SupportsIndex
-
 import numpy as np
+import torch
 import xarray as xr
-from jaxtyping import Float64, Int
+from jaxtyping import Float, Float64, Int
 from scipy.stats import random_table
+from torch import Tensor
 
 from mechnum.errors import MechnumError
-from mechnum.fourier.output_rows import neuron_rows
+from mechnum.fourier.model_tables import as_numpy
+from mechnum.fourier.output_rows import neuron_logits
+from mechnum.fourier.readings import check_numbers_of
 from mechnum.fourier.spectra import power_of
-from mechnum.fourier.tables import as_rows, consecutive
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.memory import batches
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import at_nodes, chosen_neurons, layers_with_neurons, node_coordinates
-from mechnum.neurons.wave_fits import FITTED
+from mechnum.neurons.waves.sums import FITTED
 from mechnum.patching.node_names import NodeNames
 from mechnum.patching.provenance import model_attributes
 from mechnum.progress import track
-from mechnum.tasks.numbers import check_numbers
-from mechnum.tasks.single_numbers import BARE_NUMBER
+from mechnum.tasks.single_numbers import number_tokens
 
 # a + b of two operands up to 99 (Kantamneni & Tegmark 2025).
 SUMS = range(199)
@@ -39,8 +38,7 @@ def periods(
     model: Model,
     fitted: xr.Dataset,
     neurons: NodeNames | None = None,
-    numbers: Iterable[SupportsIndex] | None = None,
-    template: str = BARE_NUMBER,
+    numbers: Int[Tensor, " number"] | None = None,
     permutations: int = 9999,
     seed: int = 0,
 ) -> xr.Dataset:
@@ -57,8 +55,8 @@ def periods(
     Args:
         fitted: what `mechnum.neurons.fit` gave for this model, with waves in a+b.
         neurons: by default all that were fitted.
-        numbers: by default 0 to 198, the sums of numbers below 100; all p of a modular net.
-        template: in which the numbers are one token each, see `mechnum.tasks.number_tokens`.
+        numbers: token ids of 0 … N − 1, see `mechnum.tasks.answer_tokens`; by default the p classes
+            of a modular net, and the sums 0 to 198 of other models, each number by itself.
         permutations: of T_out among the neurons.
         seed: of the permutations.
 
@@ -72,7 +70,7 @@ def periods(
 
     Raises:
         MechnumError: on fits without waves in a+b or of another model, on neurons that were not
-            fitted, and on numbers that are not consecutive or have no single token.
+            fitted, and on numbers that have no single token or no logit.
     """
     positive_integer("permutations", permutations)
     stream = seed_sequence(seed)
@@ -80,14 +78,15 @@ def periods(
     nodes = None if neurons is None else chosen_neurons(model, neurons)
     modulus = fitted.attrs.get("modulus")
     if numbers is None:
-        numbers = SUMS if modulus is None else range(modulus)
-    numbers = check_numbers(numbers)
+        own = SUMS if modulus is None else range(modulus)
+        numbers = torch.tensor(list(number_tokens(model, own).values()))
+    check_numbers_of(model, numbers)
     table = fitted[["amplitude", "sum_share", "q", "status"]].sel(variable="a+b")
     asked = layers_with_neurons(model) if nodes is None else [node.layer for node in nodes]
     layers = [layer for layer in table["layer"].values.tolist() if layer in asked]
     t_out = xr.full_like(table["q"], np.nan)
     for layer in track(layers, "periods of neurons' logits"):
-        rows = neuron_rows(model, layer, numbers, template)
+        rows = as_numpy(neuron_logits(model, layer, numbers))
         t_out.loc[{"layer": layer}] = len(numbers) / _strongest(rows)
     table = table.assign(t_out=t_out)
     if nodes is not None:
@@ -97,8 +96,6 @@ def periods(
     counts = _counts(found, fitted_periods)
     said = model_attributes(model) | {
         "n_numbers": len(numbers),
-        "first": min(numbers),
-        "template": template,
         "permutations": permutations,
         "seed": seed,
         "tolerance": 0.0 if modulus is not None else _TOLERANCE,
@@ -126,12 +123,11 @@ def _check(model: Model, fitted: xr.Dataset) -> None:
         )
 
 
-def _strongest(rows: xr.DataArray) -> Float64[np.ndarray, " neuron"]:
+def _strongest(rows: Float[np.ndarray, "neuron number"]) -> Float64[np.ndarray, " neuron"]:
     """The k ≥ 1 of most power in each neuron's row; NaN where a row is constant."""
-    ordered = consecutive(as_rows(rows)).values[..., 0]
-    found = np.empty(len(ordered))
-    for part in batches(len(ordered), 8 * 4 * ordered.shape[1]):
-        own = ordered[part].astype(np.float64)
+    found = np.empty(len(rows))
+    for part in batches(len(rows), 8 * 4 * rows.shape[1]):
+        own = rows[part].astype(np.float64)
         power = power_of(own[..., None])
         varies = power.sum(axis=1) > _ROUNDING * np.sum(own**2, axis=1)
         found[part] = np.where(varies, 1 + power.argmax(axis=1), np.nan)

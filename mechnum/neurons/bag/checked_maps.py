@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from mechnum.errors import InvalidInput, MechnumError
-from mechnum.neurons.kinds import Numbers
+from mechnum.neurons.bag.kinds import Numbers
 
 # With fewer prompts nothing can be told from chance.
 _FEWEST = 4

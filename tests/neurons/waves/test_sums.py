@@ -11,8 +11,8 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 from mechnum.errors import InvalidInput
 from mechnum.neurons import fit_values, formula, predict
-from mechnum.neurons.wave_fits import WaveFits
-from mechnum.neurons.waves import operands_in, wave_design
+from mechnum.neurons.waves.design import operands_in, wave_design
+from mechnum.neurons.waves.sums import WaveFits
 
 GRID = np.stack(np.divmod(np.arange(900), 30), axis=1).astype(np.float64)
 PERIODS = (2, 5, 10)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.stats import binomtest
 
 import mechnum as mn
 from mechnum.errors import MechnumError
 from mechnum.models.memory import memory_budget
-from mechnum.neurons.ablated_runs import answered_right, mean_activations, random_like, share
+from mechnum.neurons.bag.ablated_runs import answered_right, random_like
+from mechnum.neurons.edited_runs import mean_activations
 from tests import fixtures
 from tests.fourier.sums import sums
 
@@ -75,7 +75,7 @@ def hidden_means(net, name):
             net(group.tokens)
     for handle in handles:
         handle.remove()
-    return [torch.cat(states).mean(0) for states in kept.values()]
+    return torch.stack([torch.cat(states).mean(0) for states in kept.values()])
 
 
 def asking_for(answers):
@@ -93,7 +93,7 @@ def test_each_prompt_loses_its_own_neurons(name, value):
     net = make()
     model = mn.wrap(net)
     means = hidden_means(net, projection)
-    values = means if value == "mean" else [torch.zeros_like(mean) for mean in means]
+    values = means if value == "mean" else torch.zeros_like(means)
     given = means if value == "mean" else None
     tokens = [row for group in PROMPTS for row in group.tokens]
     sets = drawn(N)
@@ -146,14 +146,6 @@ def test_controls_are_as_many_others_of_the_same_layers():
     assert random_like(sites[:0], 12, generator).shape == (0, 2)
     with pytest.raises(MechnumError, match="3 of the 5 neurons of layer 2 are knocked out"):
         random_like(np.array([[2, 0], [2, 1], [2, 2]]), 5, generator)
-
-
-def test_shares_have_wilson_intervals():
-    one = share(np.array([True] * 7 + [False] * 3))
-    expected = binomtest(7, 10).proportion_ci(method="wilson")
-    assert one == (0.7, expected.low, expected.high)
-    assert share(np.ones(50, dtype=bool)).low < 0.95
-    assert np.isnan(share(np.ones(0, dtype=bool))).all()
 
 
 def test_logits_that_are_not_numbers_are_refused():

@@ -7,10 +7,10 @@ import pytest
 import xarray as xr
 from scipy.stats import false_discovery_control, hypergeom
 
-import mechnum.neurons.matching as matching
+import mechnum.neurons.bag.matching as matching
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.neurons import all_heuristics, heuristics, parse_heuristic
-from mechnum.neurons.kinds import KINDS
+from mechnum.neurons.bag.kinds import KINDS
 from tests.neurons.grids import grid, maps_of, planted
 
 GRID = grid(100)

@@ -15,16 +15,12 @@ from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer, seed_sequence
+from mechnum.intervals import share_interval
 from mechnum.models.model import Model
-from mechnum.neurons.ablated_runs import (
-    Sites,
-    answered_right,
-    mean_activations,
-    random_like,
-    share,
-)
-from mechnum.neurons.kinds import KINDS, HeuristicKind
-from mechnum.neurons.matches import Matches, matches_of, prompt_numbers
+from mechnum.neurons.bag.ablated_runs import Sites, answered_right, random_like
+from mechnum.neurons.bag.kinds import KINDS, HeuristicKind
+from mechnum.neurons.bag.matches import Matches, matches_of, prompt_numbers
+from mechnum.neurons.edited_runs import mean_activations
 from mechnum.patching.provenance import prompt_attributes
 from mechnum.tasks.accuracy import Accuracy
 from mechnum.tasks.prompts import Prompts
@@ -94,7 +90,7 @@ def knock_out(
         if any(own):
             sizes[kind, sort] = np.mean([len(trials[place].sites) for place in np.flatnonzero(own)])
             for place, which in enumerate(right):
-                shares[:, kind, sort, place] = share(which[np.array(own)])
+                shares[:, kind, sort, place] = share_interval(which[np.array(own)])
     of_kind = [inputs.matches.of_kind(kind) for kind in KINDS]
     dims = ("kind", "prompts", "ablated")
     return xr.Dataset(
@@ -157,7 +153,7 @@ def knock_out_by_prompt(
         answered_right(model, inputs.prompts, rows, which, inputs.values)
         for which in conditions.values()
     ]
-    shares = np.array([share(right) for right in correct]).T
+    shares = np.array(share_interval(np.stack(correct)))
     numbers = prompt_numbers(inputs.prompts)
     return xr.Dataset(
         {
@@ -189,7 +185,7 @@ class _Inputs(NamedTuple):
     prompts: tuple[Prompts, ...]
     correct: Bool[np.ndarray, " prompt"]
     held: Bool[np.ndarray, "heuristic prompt"]
-    values: list[Float[Tensor, " d_mlp"]] | None
+    values: Float[Tensor, "layer neuron"] | None
 
 
 def _inputs(

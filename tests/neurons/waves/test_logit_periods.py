@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import mechnum as mn
 from mechnum.errors import MechnumError
@@ -146,5 +147,7 @@ def test_what_has_no_periods_is_refused(planted_periods):
         periods(model, fitted, permutations=0)
     with pytest.raises(MechnumError, match="the table has no neuron 0"):
         periods(model, fitted.sel(layer=[1]), "neuron 0.1")
-    with pytest.raises(MechnumError, match="consecutive numbers"):
-        periods(model, fitted, numbers=[0, 1, 2, 5])
+    with pytest.raises(MechnumError, match="two numbers have the same token"):
+        periods(model, fitted, numbers=torch.tensor([0, 1, 2, 2]))
+    with pytest.raises(MechnumError, match="a number's token is none of the"):
+        periods(model, fitted, numbers=torch.tensor([0, 1, 2, 10_000]))

@@ -7,7 +7,8 @@ import pytest
 import xarray as xr
 
 from mechnum.errors import MechnumError
-from mechnum.neurons import heuristics, knock_out, knock_out_by_prompt, knock_outs, parse_heuristic
+from mechnum.neurons import heuristics, knock_out, knock_out_by_prompt, parse_heuristic
+from mechnum.neurons.bag import knock_outs
 from mechnum.tasks import modular_addition
 from mechnum.tasks.states import activations_of
 from tests.neurons.adder import D_MLP, LAYERS, P, helped_adder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from mechnum.neurons.overlap import chance, expected_overlap, p_values, ranks
+from mechnum.neurons.bag.overlap import chance, expected_overlap, p_values, ranks
 
 
 def enumerated(values, held):

@@ -10,14 +10,14 @@ import xarray as xr
 from jaxtyping import Float, Float32, Float64, Int
 from sklearn.model_selection import KFold
 
-from mechnum.columns import independent_columns
 from mechnum.errors import InvalidInput
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.intervals import RESAMPLES, mean_interval
 from mechnum.models.memory import batches
-from mechnum.neurons.checked_maps import map_numbers, map_values
-from mechnum.neurons.kinds import LENGTHS, MODULI, Numbers, parse_heuristic
-from mechnum.neurons.matching import THRESHOLD, heuristics
+from mechnum.neurons.bag.checked_maps import map_numbers, map_values
+from mechnum.neurons.bag.kinds import LENGTHS, MODULI, Numbers, parse_heuristic
+from mechnum.neurons.bag.matching import THRESHOLD, heuristics
+from mechnum.neurons.waves.design import wave_design
 from mechnum.progress import track
 
 _DESCRIPTIONS = ("waves", "heuristics")
@@ -26,6 +26,8 @@ _DESCRIPTIONS = ("waves", "heuristics")
 def adjudicate(
     maps: xr.Dataset,
     periods: Sequence[float | int] = (2, 5, 10, 100),
+    variables: Sequence[str] | None = None,
+    linear: bool = True,
     threshold: float = THRESHOLD,
     alpha: float = 0.05,
     negative: bool = False,
@@ -39,15 +41,17 @@ def adjudicate(
     """Does a neuron's activation follow waves, or the heuristics that it matches?
 
     Both descriptions are fitted by least squares to the prompts of all folds but one, and predict
-    the prompts of that fold. Waves: a constant, linear terms, and a cosine of any phase for each
-    period in a, b and a + b (Kantamneni & Tegmark 2025, section 5.3). Heuristics: a constant, and
-    one indicator for each heuristic that `heuristics` matches on the training prompts alone
-    (Nikankin et al. 2025); a neuron without a match is described by its mean. R² compares both
-    with the mean activation of the training prompts.
+    the prompts of that fold. Waves: the terms of `mechnum.neurons.fit`, a constant, linear terms,
+    and a cosine of any phase for each period and variable (Kantamneni & Tegmark 2025, section 5.3).
+    Heuristics: a constant, and one indicator for each heuristic that `heuristics` matches on the
+    training prompts alone (Nikankin et al. 2025); a neuron without a match is described by its
+    mean. R² compares both with the mean activation of the training prompts.
 
     Args:
         maps: as in `heuristics`.
-        periods: of the waves; for nets that add modulo p those of their key frequencies, p / k.
+        periods, variables, linear: of the waves, as in `fit`; by default those in a, b and a+b. For
+            nets that add modulo p give the periods of their key frequencies, p / k, "a-b" as well,
+            and no linear terms.
         threshold, alpha, negative, lengths, moduli: as in `heuristics`.
         folds: in how many parts the prompts are split at random; each is held out once.
         margin: differences of R² no larger than this are none: a cosine of period 2 and a
@@ -66,13 +70,13 @@ def adjudicate(
         neuron alone, and of prompts: they take the activation's variance as known.
 
     Raises:
-        MechnumError: as `heuristics`, on periods below 2, on a negative margin, and on more folds
+        MechnumError: as `heuristics` and `fit`, on a negative margin, and on more folds
             than there are pairs of prompts.
     """
     if not margin >= 0:
         raise InvalidInput(f"margin is {margin}: give a difference of R² of 0 or more")
     activation, numbers = map_values(maps, "activation"), map_numbers(maps)
-    waves = wave_columns(numbers, periods)
+    waves = wave_columns(numbers, periods, variables, linear)
     splits = _splits(activation.shape[1], folds, seed)
     tried = _Tried.of(activation, len(splits))
     for fold, (training, held_out) in enumerate(splits):
@@ -92,6 +96,7 @@ def adjudicate(
         {
             **maps.attrs,
             "periods": list(map(float, periods)),
+            "variables": "" if variables is None else ", ".join(variables),
             "threshold": threshold,
             "alpha": alpha,
             "negative": str(negative),
@@ -104,30 +109,21 @@ def adjudicate(
 
 
 def wave_columns(
-    numbers: Numbers, periods: Sequence[float | int]
+    numbers: Numbers,
+    periods: Sequence[float | int],
+    variables: Sequence[str] | None = None,
+    linear: bool = True,
 ) -> Float64[np.ndarray, "prompt column"]:
-    """A constant, and for a, b and a + b a linear term and cosine and sine of each period.
-
-    Columns that others span are left out: the term a + b, or the sine of period 2.
+    """The columns of `mechnum.neurons.fit`, by default in the operands and their sum.
 
     Raises:
-        InvalidInput: on no periods, and on periods below 2, which look like longer ones.
+        InvalidInput: as there.
     """
-    wrong = [period for period in periods if not (np.isfinite(period) and period >= 2)]
-    if wrong or not len(periods):
-        said = f"a period of {wrong[0]}" if wrong else "no period"
-        raise InvalidInput(f"{said} makes no wave over integers: give periods of 2 or more")
-    terms = [numbers[name] for name in ("a", "b") if name in numbers]
-    if len(terms) == 2:
-        terms.append(terms[0] + terms[1])
-    columns = [np.ones(len(terms[0]))]
-    for term in terms:
-        columns.append((term - term.mean()) / max(np.ptp(term), 1))
-        for period in periods:
-            angle = 2 * np.pi * ((term / period) % 1)
-            columns += [np.cos(angle), np.sin(angle)]
-    matrix = np.column_stack(columns)
-    return matrix[:, independent_columns(matrix)]
+    operands = [name for name in ("a", "b") if name in numbers]
+    if variables is None:
+        variables = [*operands, "a+b"] if len(operands) == 2 else operands
+    table = np.column_stack([numbers[name] for name in operands]).astype(np.float64)
+    return wave_design(table, operands, variables, periods, linear).matrix
 
 
 class _Tried(NamedTuple):

@@ -14,7 +14,7 @@ from scipy.stats import false_discovery_control
 from mechnum.errors import InvalidInput
 from mechnum.inputs import seed_sequence
 from mechnum.models.memory import batches
-from mechnum.neurons.waves import WaveDesign
+from mechnum.neurons.waves.design import WaveDesign
 
 FITTED, CONSTANT = "fitted", "constant"
 # Neurons at a time: so few that their values in float64 stay in the cache.

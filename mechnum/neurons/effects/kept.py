@@ -17,10 +17,10 @@ from torch import Tensor
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
-from mechnum.neurons.formulas import predict
-from mechnum.neurons.keeping import Setting
-from mechnum.neurons.order import Order
+from mechnum.neurons.effects.keeping import Setting
+from mechnum.neurons.effects.order import Order
 from mechnum.neurons.states import STATE_OF
+from mechnum.neurons.waves.formulas import predict
 from mechnum.patching.node_names import NodeNames
 from mechnum.tasks.states import numbers_of, runs_at
 from mechnum.tasks.task import Task

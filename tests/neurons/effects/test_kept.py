@@ -13,8 +13,8 @@ from mechnum.errors import MechnumError
 from mechnum.models.memory import memory_budget
 from mechnum.neurons import ablate, rank, replace
 from mechnum.neurons.edited_runs import answers_with
-from mechnum.neurons.keeping import Keep
-from mechnum.neurons.order import ordered_neurons
+from mechnum.neurons.effects.keeping import Keep
+from mechnum.neurons.effects.order import ordered_neurons
 from tests import fixtures
 from tests.neurons import carriers
 from tests.patching.constructed import constructed

@@ -17,7 +17,7 @@ from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer
 from mechnum.models.model import Model
 from mechnum.neurons.chosen import at_nodes, layers_with_neurons
-from mechnum.neurons.scores import RANKINGS, Ranking, adjusted, score_table
+from mechnum.neurons.effects.scores import RANKINGS, Ranking, adjusted, score_table
 from mechnum.patching.attribution.confirm import agreement
 from mechnum.patching.batches import Direction
 from mechnum.patching.direct import NormHandling, check_norm

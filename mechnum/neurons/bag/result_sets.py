@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from mechnum.neurons.kinds import MOST, MultiResult
-from mechnum.neurons.overlap import Ranks, chance, expected_overlap, p_of_either_end, p_values
+from mechnum.neurons.bag.kinds import MOST, MultiResult
+from mechnum.neurons.bag.overlap import Ranks, chance, expected_overlap, p_of_either_end, p_values
 
 SIZES = (2, 3, 4)
 # The share of a neuron's top prompts that the set has to cover (Nikankin et al. 2025).

@@ -8,7 +8,7 @@ import xarray as xr
 
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.neurons import adjudicate, heuristics, parse_heuristic
-from mechnum.neurons.adjudication import wave_columns
+from mechnum.neurons.bag.adjudication import wave_columns
 from tests.neurons.grids import grid, maps_of, planted
 
 GRID = grid(30)
@@ -155,8 +155,8 @@ def test_stored(verdicts, tmp_path):
 
 def test_refusals(maps, unchecked):
     for options, message in [
-        ({"periods": ()}, "no period makes no wave"),
-        ({"periods": (10, 1.5)}, "a period of 1.5 makes no wave over integers"),
+        ({"periods": ()}, "there are no periods"),
+        ({"periods": (10, 1.5)}, "on integers a period of 1.5 is the same as"),
         ({"folds": 1}, "900 prompts are not split in 1 folds"),
         ({"folds": 451}, "are not split in 451 folds"),
         ({"margin": -1}, "margin is -1"),

@@ -1,0 +1,1 @@
+"""What neurons do to the answer: rankings, ablations, replacements, shares of MLPs."""

@@ -1,0 +1,1 @@
+"""Neurons as sums of waves: fits, formulas, periods read and written, single frequencies."""
