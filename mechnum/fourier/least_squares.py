@@ -42,7 +42,7 @@ def amplitudes(
     """
     rows = as_rows(rows, numbers)
     values = rows[NUMBER].values
-    checked = _periods(periods)
+    checked = checked_periods(periods)
     matrix, owner, names = _design(values, checked, linear)
     distinct = len(np.unique(values))
     nonzero = int(np.sum(np.sqrt(np.mean(matrix**2, axis=0)) > TOLERANCE))
@@ -106,7 +106,13 @@ def alias_of(period: float | int) -> float:
     return np.inf if turns < TOLERANCE else 1 / turns
 
 
-def _periods(periods: Sequence[float | int]) -> tuple[float, ...]:
+def checked_periods(periods: Sequence[float | int]) -> tuple[float, ...]:
+    """Periods as floats, in the order given.
+
+    Raises:
+        InvalidInput: if there are none, on periods that are not finite or below 2, and on one that
+            is there twice.
+    """
     try:
         checked = tuple(float(period) for period in periods)
     except (TypeError, ValueError) as error:
