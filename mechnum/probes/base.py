@@ -103,7 +103,7 @@ class CodeProbe(NumberProbe):
     codes_: Float64[np.ndarray, "latent number"]
     offsets_: Float64[np.ndarray, " number"]
 
-    def transform(self, X: Any) -> Float64[np.ndarray, "row latent"]:
+    def readings(self, X: Any) -> Float64[np.ndarray, "row latent"]:
         """The reading z of states X [row, d]."""
         check_is_fitted(self)
         return known_states(self, X) @ self.coef_.T + self.intercept_

@@ -221,7 +221,7 @@ class CircularDigitProbe(CodeRegression):
 
     def predict_digits(self, X: Any) -> Int[np.ndarray, "row digit"]:
         """The digits of each state of X [row, d], each read on its own circle alone."""
-        reading = self.transform(X)
+        reading = self.readings(X)
         points, groups = self._points(np.arange(self.base)[:, None].repeat(self.n_digits_, axis=1))
         squares = (reading[:, None, :] - points) ** 2
         of_digit = groups == np.arange(self.n_digits_)[:, None]

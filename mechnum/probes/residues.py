@@ -31,14 +31,13 @@ class ResidueProbe(NumberProbe):
         reader_: the fitted pipeline of scaling, principal components and discriminant.
     """
 
+    numbers = None
     reader_: Pipeline
 
     def __init__(self, modulus: int = 10, components: int = 100, seed: int = 0) -> None:
         self.modulus = modulus
         self.components = components
         self.seed = seed
-
-    numbers = None
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: the share of rows whose residue is read; y are the numbers, not residues."""
@@ -57,8 +56,6 @@ class ResidueProbe(NumberProbe):
             raise InvalidInput(
                 f"all numbers have the residue {self.classes_[0]}: give states of two or more"
             )
-        if not np.ptp(states, axis=0).any():
-            raise InvalidInput("all states are the same: give states that differ")
         state = int(seed_sequence(self.seed).generate_state(1)[0])
         reader = residue_reader(positive_integer("components", self.components), state)
         self.reader_ = reader.fit(states, residues)

@@ -54,8 +54,7 @@ def ridge_by_value(
         folds: how many; fewer where there are fewer numbers.
 
     Raises:
-        InvalidInput: on fewer than 2 numbers or folds, states that are all the same, and strengths
-            below 0.
+        InvalidInput: on fewer than 2 folds, and on strengths below 0.
     """
     strengths = _strengths(alphas)
     splits = _splits(values, folds, seed)
@@ -64,8 +63,6 @@ def ridge_by_value(
     outputs = targets - mean
     sums = [_Sums.of(spread[rows], outputs[rows]) for rows in splits]
     total = sum(sums[1:], sums[0])
-    if not np.trace(total.squares) > 0:
-        raise InvalidInput("all states are the same: give states that differ")
     predicted = np.empty((len(strengths), *targets.shape))
     for rows, own in zip(splits, sums, strict=True):
         left = _Solver.of(total - own)
@@ -168,8 +165,6 @@ def _strengths(alphas: Sequence[float]) -> tuple[float, ...]:
 def _splits(values: Int[np.ndarray, " row"], folds: int, seed: int) -> list[Int[np.ndarray, " _"]]:
     """The rows of each fold."""
     distinct = len(np.unique(values))
-    if distinct < 2:
-        raise InvalidInput(f"{values[0]} is the only number: give states of two or more")
     if positive_integer("folds", folds) < 2:
         raise InvalidInput("1 fold leaves nothing to fit: give 2 or more")
     state = int(seed_sequence(seed).generate_state(1)[0])

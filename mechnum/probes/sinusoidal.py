@@ -122,21 +122,22 @@ class LearntSines(Code):
         self.shift = nn.Parameter(torch.zeros(latent))
 
     def features(self, numbers: Int[np.ndarray, " number"]) -> tuple[Tensor, ...]:
-        """The angle at the starting frequencies, and the numbers scaled to −π … π."""
+        """The angle at the starting frequencies, and what shift and phase add to it."""
         around = numbers - self.middle
         # Whole turns are taken out first: single precision has no room for them.
         turns = np.outer(self.start, around) % 1
-        return (
-            torch.from_numpy(2 * np.pi * turns),
-            torch.from_numpy(2 * np.pi * around / self.span),
-        )
+        moved = np.stack([2 * np.pi * around / self.span, np.ones(len(numbers))])
+        return torch.from_numpy(2 * np.pi * turns), torch.from_numpy(moved)
 
     def forward(
-        self, angle: Float[Tensor, "latent number"], scaled: Float[Tensor, " number"]
+        self, angle: Float[Tensor, "latent number"], moved: Float[Tensor, "2 number"]
     ) -> Float[Tensor, "latent number"]:
-        """a·sin(φ + 2πf·v)."""
-        moved = torch.addcmul(angle, self.shift[:, None], scaled)
-        return self.amplitude[:, None] * torch.sin(moved + self.phase[:, None])
+        """sin(φ + 2πf·v), without the amplitudes."""
+        return torch.addmm(angle, torch.stack([self.shift, self.phase], dim=1), moved).sin()
+
+    def scaled(self, reading: Float[Tensor, "row latent"]) -> Float[Tensor, "row latent"]:
+        """The reading times the amplitudes: a smaller product than that of all codes."""
+        return reading * self.amplitude
 
     def waves(self) -> tuple[Float64[np.ndarray, " latent"], ...]:
         """Amplitude, frequency and phase at v = 0; on integers any other form says the same.

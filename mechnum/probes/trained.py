@@ -37,6 +37,10 @@ class Code(nn.Module):
     def forward(self, *features: Tensor) -> Float[Tensor, "latent number"]:
         """The codes of the numbers that the features are of."""
 
+    def scaled(self, reading: Float[Tensor, "row latent"]) -> Float[Tensor, "row latent"]:
+        """The reading in the scale of the codes."""
+        return reading
+
 
 CodeType = TypeVar("CodeType", bound=Code)
 
@@ -54,7 +58,8 @@ class Reader(nn.Module, Generic[CodeType]):
         self, states: Float[Tensor, "row d"], codes: Float[Tensor, "latent number"]
     ) -> Float[Tensor, "row number"]:
         """Logits of the numbers that the codes are of."""
-        return nn.functional.linear(states, self.weight, self.bias) @ codes
+        reading = nn.functional.linear(states, self.weight, self.bias)
+        return self.code.scaled(reading) @ codes
 
 
 def drawn(generator: np.random.Generator, shape: tuple[int, ...], bound: float) -> nn.Parameter:
@@ -176,9 +181,10 @@ class TrainedProbe(CodeProbe, Generic[CodeType]):
         self.best_step_ = best.step if best else schedule.steps
         self.validation_numbers_ = np.unique(values[held])
         with torch.no_grad():
+            unit = code.scaled(torch.ones(1, code.latent, dtype=dtype, device=place))
             weight, bias, codes = (
                 part.double().cpu().numpy()
-                for part in (reader.weight, reader.bias, code(*all_numbers))
+                for part in (reader.weight, reader.bias, unit.T * code(*all_numbers))
             )
         self.coef_ = weight / scale
         self.intercept_ = bias - self.coef_ @ mean
@@ -194,8 +200,6 @@ class TrainedProbe(CodeProbe, Generic[CodeType]):
         share, distinct = self.validation_share, len(np.unique(values))
         if not 0 <= share < 1:
             raise InvalidInput(f"validation_share is {share}: give a share from 0 to below 1")
-        if distinct < 2:
-            raise InvalidInput(f"{values[0]} is the only number: give states of two or more")
         if round(share * distinct) == 0:
             return np.arange(len(values)), np.arange(0)
         train, held = value_split(values, (1 - share, share), seed)
@@ -205,11 +209,9 @@ class TrainedProbe(CodeProbe, Generic[CodeType]):
         self, states: Float[np.ndarray, "row d"]
     ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
         """What to subtract from states and divide them by."""
-        deviation = states.std(axis=0, dtype=np.float64)
-        if not (deviation > 0).any():
-            raise InvalidInput("all states are the same: give states that differ")
         if not self.standardise:
             return np.zeros(states.shape[1]), np.ones(states.shape[1])
+        deviation = states.std(axis=0, dtype=np.float64)
         return states.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0)
 
 

@@ -96,7 +96,7 @@ def train(
     """
     # Whatever the caller switched off; gradients are needed here.
     with torch.inference_mode(False), torch.enable_grad():
-        optimizer = torch.optim.Adam(module.parameters(), lr=schedule.learning_rate)
+        optimizer = torch.optim.Adam(module.parameters(), lr=schedule.learning_rate, fused=True)
         checks: list[Check] = []
         best: Check | None = None
         kept: dict[str, Tensor] = {}

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from mechnum.errors import InvalidInput
-from mechnum.inputs import as_columns, refused, seed_sequence, to_numpy
+from mechnum.inputs import refused, seed_sequence, to_numpy
 
 _ADVICE = "give finite states [row, d] and one whole number of at least 0 for each"
 _LARGEST = 2**53  # From here on not every whole number is a float64.
@@ -24,20 +24,27 @@ def states_and_values(
     """Checked states, float32 ones untouched, and the number of each row; the probe keeps d.
 
     Raises:
-        InvalidInput: if one is empty, not finite or not numeric, if the lengths differ, and on
-            numbers that are not whole or below 0.
+        InvalidInput: if one is empty, not finite, not numeric or the same in all rows, if the
+            lengths differ, and on numbers that are not whole or below 0.
     """
     try:
         states, values = validate_data(
             probe,
-            as_columns(states),
+            to_numpy(states),
             to_numpy(values),
             dtype=[np.float64, np.float32],
             y_numeric=True,
         )
     except (ValueError, TypeError) as error:
         raise refused(error, _ADVICE) from error
-    return np.asarray(states), whole_numbers(values)
+    states, values = np.asarray(states), whole_numbers(values)
+    if len(values) == 1:
+        raise InvalidInput("n_samples=1 state tells nothing: give states of two numbers or more")
+    if not np.ptp(values):
+        raise InvalidInput(f"{values[0]} is the only number: give states of two or more")
+    if not np.ptp(states, axis=0).any():
+        raise InvalidInput("all states are the same: give states that differ")
+    return states, values
 
 
 def known_states(probe: BaseEstimator, states: Any) -> Float[np.ndarray, "row d"]:
@@ -48,7 +55,7 @@ def known_states(probe: BaseEstimator, states: Any) -> Float[np.ndarray, "row d"
     """
     try:
         found = validate_data(
-            probe, as_columns(states), dtype=[np.float64, np.float32], reset=False
+            probe, to_numpy(states), dtype=[np.float64, np.float32], reset=False
         )
     except (ValueError, TypeError) as error:
         raise refused(error, _ADVICE) from error
@@ -78,7 +85,7 @@ def candidates(numbers: Any, values: Int[np.ndarray, " row"]) -> Int[np.ndarray,
     """The numbers that compete, in order: those asked for, or all between the extremes of `values`.
 
     Raises:
-        InvalidInput: if a value is not among them, if there is one alone, or more than a million.
+        InvalidInput: if a value is not among them, or if there are more than a million.
     """
     if numbers is None:
         low, high = int(values.min()), int(values.max())
@@ -95,8 +102,6 @@ def candidates(numbers: Any, values: Int[np.ndarray, " row"]) -> Int[np.ndarray,
             f"{values[~known][0]} is not among the {len(found)} numbers that compete: add it to "
             "`numbers`, or leave its rows out"
         )
-    if len(found) < 2:
-        raise InvalidInput(f"{found[0]} is the only number: give states of two or more")
     return found
 
 
