@@ -54,9 +54,7 @@ def known_states(probe: BaseEstimator, states: Any) -> Float[np.ndarray, "row d"
         InvalidInput: if they are empty, not finite, not numeric or of another width.
     """
     try:
-        found = validate_data(
-            probe, to_numpy(states), dtype=[np.float64, np.float32], reset=False
-        )
+        found = validate_data(probe, to_numpy(states), dtype=[np.float64, np.float32], reset=False)
     except (ValueError, TypeError) as error:
         raise refused(error, _ADVICE) from error
     return np.asarray(found)
