@@ -163,8 +163,9 @@ class ParamSinProbe(TrainedProbe[LearntSines]):
     """The parametric sinusoidal probe: each latent unit has one sine of the number.
 
     z = W x + b and logits_v = Σ_j z_j · a_j · sin(φ_j + 2π f_j v), trained by cross-entropy +
-    l1·Σ|a| + l2·ΣW². Frequencies start evenly between one wave over all the numbers and ½. Without
-    the l1 that prunes units it learns the training numbers by heart.
+    l1·Σ|a| + l2·ΣW². Frequencies start evenly between one wave over all the numbers and ½. H should
+    be half the count of the numbers or more, so that each frequency has a unit near it. Without the
+    l1 that prunes units the probe learns the training numbers by heart.
 
     Source: Štefánik et al. 2026 (arXiv 2510.26285), code prompteus/sin-param. The paper's are
     H 2048, amplitude 1e-4, l1 and l2 1e-3, learning_rate 1e-4 without decay, 10,000 steps on all
@@ -194,7 +195,7 @@ class ParamSinProbe(TrainedProbe[LearntSines]):
         self,
         H: int = 512,
         amplitude: float = 1e-4,
-        l1: float = 1e-3,
+        l1: float = 1e-2,
         l2: float = 1e-3,
         numbers: Numbers = None,
         steps: int = 3000,

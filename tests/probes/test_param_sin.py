@@ -32,7 +32,9 @@ def states():
 
 @pytest.fixture(scope="module")
 def fitted(states):
-    return ParamSinProbe(256, steps=150, **ALL).fit(states[TRAIN], TRAIN)
+    """Of numbers other than TEST and 0."""
+    shown = TRAIN[TRAIN > 0]
+    return ParamSinProbe(steps=200, **ALL).fit(states[shown], shown)
 
 
 def test_reads_digit_circles_of_numbers_it_has_not_seen(states, fitted):
@@ -85,20 +87,17 @@ def test_waves_on_integers_do_not_depend_on_how_they_are_written():
     np.testing.assert_allclose(again, raw.numpy(), atol=1e-9)
 
 
-def test_zero_is_read_while_it_is_held_out(states):
+def test_zero_is_read_while_it_is_held_out(states, fitted):
     """With phases of 0 all sines are 0 at the number 0, which could then never be the largest."""
-    others = NUMBERS[1:]
-    fitted = ParamSinProbe(256, steps=100, **ALL).fit(states[1:], others)
     np.testing.assert_array_equal(fitted.predict(states[:1]), [0])
     assert np.abs(fitted.codes_[:, 0]).max() > 0.1
 
 
-def test_a_penalty_prunes_units(states):
-    few, many = (
-        ParamSinProbe(256, steps=100, l1=l1, **ALL).fit(states[TRAIN], TRAIN).amplitudes_
-        for l1 in (1e-2, 0.0)
-    )
-    assert (few > 0.1 * few.max()).sum() < 0.3 * (many > 0.1 * many.max()).sum()
+def test_the_penalty_prunes_units(states, fitted):
+    free = ParamSinProbe(steps=100, l1=0.0, **ALL).fit(states[TRAIN], TRAIN).amplitudes_
+    few = fitted.amplitudes_
+    assert (few > 0.1 * few.max()).sum() < 0.2 * (free > 0.1 * free.max()).sum()
+    assert fitted.score(states[TRAIN], TRAIN) > 0.99
 
 
 def test_lines_win_where_the_code_is_linear():

@@ -13,12 +13,12 @@ from mechnum.probes import ResidueProbe, value_split
 from .planted import circles
 
 NUMBERS = np.arange(200)
-STATES = circles(NUMBERS, (10,), 24, 0.1)
+STATES = circles(NUMBERS, (2, 5, 10), 24, 0.1)
 TRAIN, TEST = value_split(NUMBERS, (0.8, 0.2), 0)
 
 
 @pytest.mark.parametrize("modulus", [2, 5, 10])
-def test_reads_the_residues_of_a_circle(modulus):
+def test_reads_the_residues_of_circles(modulus):
     probe = ResidueProbe(modulus).fit(STATES[TRAIN], TRAIN)
     assert probe.score(STATES[TEST], TEST) == 1.0
     assert probe.kappa(STATES[TEST], TEST) == 1.0

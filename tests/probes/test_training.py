@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from mechnum.errors import InvalidInput, MechnumError
-from mechnum.progress import reported_to
 from mechnum.probes.training import CHECK_EVERY, Schedule, Score, cross_entropy, train
+from mechnum.progress import reported_to
 
 
 class Point(nn.Module):
