@@ -131,7 +131,7 @@ def probe_accuracy(
         found, xr.DataArray(chosen, dims="seed", name="seed"), join="outer", combine_attrs="drop"
     )
     over_seeds = mean_interval(joined["accuracy"], "seed", chosen[0], confidence, resamples)
-    n = joined["n"].fillna(0)
+    n = joined["n"].fillna(0).astype(np.float64)
     right = (joined["right"].fillna(0) * n).sum("seed").values
     low, high = _interval(right, n.sum("seed").values, chosen[0], confidence, resamples)
     return (

@@ -164,8 +164,10 @@ class ParamSinProbe(TrainedProbe[LearntSines]):
 
     z = W x + b and logits_v = Σ_j z_j · a_j · sin(φ_j + 2π f_j v), trained by cross-entropy +
     l1·Σ|a| + l2·ΣW². Frequencies start evenly between one wave over all the numbers and ½. H should
-    be half the count of the numbers or more, so that each frequency has a unit near it. Without the
-    l1 that prunes units the probe learns the training numbers by heart.
+    be the count of the numbers or more: a wave needs two units, for its cos and its sin, that start
+    within one wave more or fewer over all the numbers, beyond which they do not notice it. Without
+    the l1 that prunes units the probe learns the training numbers by heart; few numbers need more
+    of it, some 3e-2 for a hundred.
 
     Source: Štefánik et al. 2026 (arXiv 2510.26285), code prompteus/sin-param. The paper's are
     H 2048, amplitude 1e-4, l1 and l2 1e-3, learning_rate 1e-4 without decay, 10,000 steps on all
@@ -193,7 +195,7 @@ class ParamSinProbe(TrainedProbe[LearntSines]):
 
     def __init__(
         self,
-        H: int = 512,
+        H: int = 1024,
         amplitude: float = 1e-4,
         l1: float = 1e-2,
         l2: float = 1e-3,

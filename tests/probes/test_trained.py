@@ -170,12 +170,13 @@ def test_a_dimension_that_never_changes_is_left_alone():
 
 
 def test_repeated_numbers_and_holes():
-    """A third of the numbers is missing and the others repeat; the missing ones compete if asked."""
-    shown = np.repeat(np.setdiff1d(NUMBERS, np.random.default_rng(2).choice(NUMBERS, 33)), 3)
+    """A third of the numbers is missing and the others repeat; the missing ones are read."""
+    holes = np.random.default_rng(2).choice(NUMBERS, 33, replace=False)
+    shown = np.repeat(np.setdiff1d(NUMBERS, holes), 3)
     states = circles(shown, (10, 100), 16)
-    asked = ParamSinProbe(50, numbers=range(100), steps=200).fit(states, shown)
+    asked = ParamSinProbe(100, l1=3e-2, numbers=range(100), steps=300).fit(states, shown)
     np.testing.assert_array_equal(asked.classes_, NUMBERS)
-    assert asked.score(states, shown) > 0.8
+    assert asked.score(STATES[holes], holes) > 0.9
     only = ParamSinProbe(50, numbers=np.unique(shown), **QUICK).fit(states, shown)
     assert set(only.predict(STATES)) <= set(shown)
 
