@@ -22,9 +22,9 @@ class Bits(Code):
         bits = (numbers >> np.arange(self.latent)[:, None]) & 1
         return (torch.from_numpy(bits.astype(np.float64)),)
 
-    def forward(self, bits: Float[Tensor, "latent number"]) -> Float[Tensor, "latent number"]:
+    def forward(self, features: tuple[Tensor, ...]) -> Float[Tensor, "latent number"]:
         """The digits themselves."""
-        return bits
+        return features[0]
 
 
 class BinaryProbe(TrainedProbe[Bits]):

@@ -127,8 +127,14 @@ def probe_accuracy(
         fitted.fit(states[train], values[train])
         one = evaluate(fitted, states[test], values[test], seed, confidence, resamples)
         found.append(one.assign(train_rows=len(train), test_rows=len(test)))
-    joined = xr.concat(
-        found, xr.DataArray(chosen, dims="seed", name="seed"), join="outer", combine_attrs="drop"
+    joined = cast(
+        xr.Dataset,
+        xr.concat(
+            found,
+            xr.DataArray(chosen, dims="seed", name="seed"),
+            join="outer",
+            combine_attrs="drop",
+        ),
     )
     over_seeds = mean_interval(joined["accuracy"], "seed", chosen[0], confidence, resamples)
     n = joined["n"].fillna(0).astype(np.float64)

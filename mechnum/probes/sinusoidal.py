@@ -32,9 +32,9 @@ class FixedSines(Code):
         waves = np.stack([np.sin(angle), np.cos(angle)], axis=1).reshape(-1, len(numbers))
         return (torch.from_numpy(waves[: self.size]),)
 
-    def forward(self, waves: Float[Tensor, "size number"]) -> Float[Tensor, "latent number"]:
+    def forward(self, features: tuple[Tensor, ...]) -> Float[Tensor, "latent number"]:
         """The projected sines."""
-        return self.projection @ waves + self.constant
+        return self.projection @ features[0] + self.constant
 
 
 class SinProbe(TrainedProbe[FixedSines]):
@@ -129,10 +129,9 @@ class LearntSines(Code):
         moved = np.stack([2 * np.pi * around / self.span, np.ones(len(numbers))])
         return torch.from_numpy(2 * np.pi * turns), torch.from_numpy(moved)
 
-    def forward(
-        self, angle: Float[Tensor, "latent number"], moved: Float[Tensor, "2 number"]
-    ) -> Float[Tensor, "latent number"]:
+    def forward(self, features: tuple[Tensor, ...]) -> Float[Tensor, "latent number"]:
         """sin(φ + 2πf·v), without the amplitudes."""
+        angle, moved = features
         return torch.addmm(angle, torch.stack([self.shift, self.phase], dim=1), moved).sin()
 
     def scaled(self, reading: Float[Tensor, "row latent"]) -> Float[Tensor, "row latent"]:

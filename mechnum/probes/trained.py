@@ -34,7 +34,7 @@ class Code(nn.Module):
         """What `forward` needs to know of these numbers and training does not change."""
 
     @abstractmethod
-    def forward(self, *features: Tensor) -> Float[Tensor, "latent number"]:
+    def forward(self, features: tuple[Tensor, ...]) -> Float[Tensor, "latent number"]:
         """The codes of the numbers that the features are of."""
 
     def scaled(self, reading: Float[Tensor, "row latent"]) -> Float[Tensor, "row latent"]:
@@ -150,7 +150,7 @@ class TrainedProbe(CodeProbe, Generic[CodeType]):
         reader = reader.to(place, dtype)
         code = reader.code
         shown, all_numbers = (
-            [part.to(place, dtype) for part in code.features(numbers)]
+            tuple(part.to(place, dtype) for part in code.features(numbers))
             for numbers in (known, self.classes_)
         )
         inputs = tensor(rows)
@@ -158,14 +158,14 @@ class TrainedProbe(CodeProbe, Generic[CodeType]):
 
         def loss(batch: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
             batch = batch.to(place)
-            logits = reader(inputs[batch], code(*shown))
+            logits = reader(inputs[batch], code(shown))
             return cross_entropy(logits, columns[batch]) + self._penalty(reader)
 
         heldout = tensor(held)
         places = torch.as_tensor(np.searchsorted(self.classes_, values[held]), device=place)
 
         def check() -> Score:
-            return score(reader, heldout, places, code(*all_numbers))
+            return score(reader, heldout, places, code(all_numbers))
 
         what = f"training {type(self).__name__}"
         self.history_ = train(
@@ -184,7 +184,7 @@ class TrainedProbe(CodeProbe, Generic[CodeType]):
             unit = code.scaled(torch.ones(1, code.latent, dtype=dtype, device=place))
             weight, bias, codes = (
                 part.double().cpu().numpy()
-                for part in (reader.weight, reader.bias, unit.T * code(*all_numbers))
+                for part in (reader.weight, reader.bias, unit.T * code(all_numbers))
             )
         self.coef_ = weight / scale
         self.intercept_ = bias - self.coef_ @ mean

@@ -77,7 +77,7 @@ def test_waves_on_integers_do_not_depend_on_how_they_are_written():
         shift = [40.0, -30.0, 0.0, 200.0, -200.0, 7.5]
         code.shift.copy_(torch.tensor(shift))
         code.amplitude.copy_(torch.tensor([1.0, -2.0, 0.5, -0.5, 3.0, -1.0]))
-    raw = (code.scaled(torch.ones(1, 6).double()).T * code(*code.features(numbers))).detach()
+    raw = (code.scaled(torch.ones(1, 6).double()).T * code(code.features(numbers))).detach()
     direct = code.start + np.array(shift) / 36
     assert ((direct < 0) | (direct > 0.5)).sum() >= 3
     amplitude, frequency, phase = code.waves()
