@@ -11,6 +11,10 @@ from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from mechnum.errors import InvalidInput
 
+_NUMBERS_AND_STATES = (
+    "give finite numbers [row] or [row, variable], one row for each state [row, d]"
+)
+
 
 def to_numpy(data: Any) -> Any:
     """A torch tensor as a float64 array, whatever its dtype and device; anything else untouched."""
@@ -48,7 +52,7 @@ def training_data(
         )
         return numbers, states.astype(np.float64)
     except (ValueError, TypeError) as error:
-        raise _refused(error) from error
+        raise refused(error, _NUMBERS_AND_STATES) from error
 
 
 def training_numbers(estimator: BaseEstimator, numbers: Any) -> Float64[np.ndarray, "row variable"]:
@@ -60,7 +64,7 @@ def training_numbers(estimator: BaseEstimator, numbers: Any) -> Float64[np.ndarr
     try:
         return np.asarray(validate_data(estimator, as_columns(numbers), dtype=np.float64))
     except (ValueError, TypeError) as error:
-        raise _refused(error) from error
+        raise refused(error, _NUMBERS_AND_STATES) from error
 
 
 def known_numbers(estimator: BaseEstimator, numbers: Any) -> Float64[np.ndarray, "row variable"]:
@@ -74,7 +78,7 @@ def known_numbers(estimator: BaseEstimator, numbers: Any) -> Float64[np.ndarray,
             validate_data(estimator, as_columns(numbers), dtype=np.float64, reset=False)
         )
     except (ValueError, TypeError) as error:
-        raise _refused(error) from error
+        raise refused(error, _NUMBERS_AND_STATES) from error
 
 
 def numbers_with_states(
@@ -95,7 +99,7 @@ def numbers_with_states(
         )
         return numbers, states.astype(np.float64)
     except (ValueError, TypeError) as error:
-        raise _refused(error) from error
+        raise refused(error, _NUMBERS_AND_STATES) from error
 
 
 def value_means(
@@ -126,7 +130,7 @@ def as_states(states: Any, d: int) -> Float64[np.ndarray, "row d"]:
     try:
         array = check_array(states, dtype="float64")
     except (ValueError, TypeError) as error:
-        raise _refused(error) from error
+        raise refused(error, _NUMBERS_AND_STATES) from error
     if array.shape[1] != d:
         raise InvalidInput(
             f"the states have {array.shape[1]} dimensions and the fitted ones have {d}: "
@@ -157,11 +161,9 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
     return np.random.SeedSequence(int(seed))
 
 
-def _refused(error: Exception) -> InvalidInput:
-    # scikit-learn's messages span lines and quote whole arrays; users get one line.
+def refused(error: Exception, advice: str) -> InvalidInput:
+    """One line of `advice` after what scikit-learn said, which spans lines and quotes arrays."""
     reason = " ".join(str(error).split()).rstrip(".")
     if len(reason) > 300:
         reason = reason[:300] + " ..."
-    return InvalidInput(
-        f"{reason}: give finite numbers [row] or [row, variable], one row for each state [row, d]"
-    )
+    return InvalidInput(f"{reason}: {advice}")

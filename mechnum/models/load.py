@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from mechnum.errors import MechnumError
+from mechnum.models.devices import device_of
 from mechnum.models.model import Model
 from mechnum.models.net_file import NET_FILE, load_net
 from mechnum.models.quiet import quiet_transformers
@@ -40,7 +41,7 @@ def load(name: str | Path, device: str | None = None, dtype: str | None = None) 
         MechnumError: where there is no such model, device or precision, where the files are
             damaged, and where the architecture is not supported.
     """
-    place, precision = _device(device), _dtype(dtype)
+    place, precision = device_of(device), _dtype(dtype)
     name = str(name)
     folder = bundled().get(name)
     if folder is not None:
@@ -249,17 +250,6 @@ def _card(folder: Path) -> dict[str, Any]:
 
 def _looks_like_path(name: str) -> bool:
     return name.startswith((".", "~", os.sep)) or name.endswith((".gguf", ".toml"))
-
-
-def _device(name: str | None) -> torch.device:
-    try:
-        device = torch.device(name or "cpu")
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError):
-        raise MechnumError(
-            f"device {name!r} is not there: use 'cpu', or install a torch build that reaches it"
-        ) from None
-    return device
 
 
 def _dtype(name: str | None) -> torch.dtype:
