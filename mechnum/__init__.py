@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mechnum import fourier, helix, models, patching, report, tasks, training
+    from mechnum import beliefs, fourier, helix, models, patching, report, tasks, training
     from mechnum.circuits.clock import trace_clock
     from mechnum.circuits.trace import trace
     from mechnum.helix import Helix
@@ -32,7 +32,9 @@ from mechnum.errors import MechnumError
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = frozenset({"fourier", "helix", "models", "patching", "report", "tasks", "training"})
+_SUBPACKAGES = frozenset(
+    {"beliefs", "fourier", "helix", "models", "patching", "report", "tasks", "training"}
+)
 _MODULE_OF = {
     "Circuit": "mechnum.patching",
     "attribute": "mechnum.patching",
@@ -59,6 +61,7 @@ __all__ = [
     "Model",
     "__version__",
     "attribute",
+    "beliefs",
     "completeness",
     "cumulative",
     "effects",

@@ -66,7 +66,9 @@ def find_process(text: str) -> Process:
     try:
         numbers = [float(part) for part in given.split(",")] if given else []
     except ValueError:
-        raise MechnumError(f"{text}: {given!r} are no numbers: write them as in mess3:0.05,0.85")
+        raise MechnumError(
+            f"{text}: {given!r} are no numbers: write them as in mess3:0.05,0.85"
+        ) from None
     if name == "iid":
         return iid(numbers) if numbers else iid()
     if name not in _NAMED:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
@@ -90,12 +91,12 @@ def mixed_state_tree(
         min_probability: nodes that are less likely are cut off, with all that would follow.
 
     Returns:
-        Over `node`, the distinct beliefs of each depth, breadth first: `depth`,
-        `node_state`, its mixed state, `probability` (1 in all at each depth where nothing was cut) and `strings`, how many
-        strings lead there, so that its sum is the size of the unmerged tree. Over `mixed_state`,
-        the distinct beliefs of all depths in the order of first appearance: `belief` (…, state),
-        `first_depth`, `next_token` (…, token), its distribution, and `to` (…, token), the mixed
-        state after that token, −1 where it cannot come or the tree ends.
+        Over `node`, the distinct beliefs of each depth, breadth first: `depth`, `node_state` (its
+        mixed state), `probability` (1 in all at each depth where nothing was cut) and `strings`,
+        how many strings lead there, so that its sum is the size of the unmerged tree. Over
+        `mixed_state`, the distinct beliefs of all depths in the order of first appearance:
+        `belief` (…, state), `first_depth`, `next_token` (…, token), its distribution, and `to`
+        (…, token), the mixed state after that token, −1 where it cannot come or the tree ends.
 
     Raises:
         MechnumError: as `levels`.
@@ -107,7 +108,7 @@ def mixed_state_tree(
     _, first = np.unique(label, return_index=True)
     to = np.full((len(first), process.n_tokens), -1)
     offset = 0
-    for above, level in zip(found, found[1:], strict=False):
+    for above, level in pairwise(found):
         before, token, after = level.steps.T
         to[label[offset + before], token] = label[offset + len(above.beliefs) + after]
         offset += len(above.beliefs)
