@@ -18,7 +18,8 @@ from scipy.special import rel_entr
 from torch import Tensor
 
 from mechnum.beliefs.prefixes import prefixes
-from mechnum.beliefs.readout import CUTOFF, BeliefReadout
+from mechnum.beliefs.readout import CUTOFFS, BeliefReadout
+from mechnum.beliefs.rows import Rows
 from mechnum.beliefs.states import check_reads, prefix_states
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer, seed_sequence
@@ -29,7 +30,7 @@ from mechnum.patching.provenance import model_attributes
 from mechnum.progress import track
 from mechnum.tasks.processes.process import Process
 
-METHODS = ("none", "belief", "random", "state", "target run")
+PATCHES = ("none", "belief", "random", "state", "target run")
 _DRAWS = 50  # Candidates for each pair that is asked for.
 _DIFFERENT = 1e-6
 
@@ -56,7 +57,7 @@ def belief_patching(
     layers: Sequence[int] | None = None,
     n: int = 200,
     strings: int = 2000,
-    cutoff: float = CUTOFF,
+    cutoffs: Sequence[float] = CUTOFFS,
     seed: int = 0,
 ) -> xr.Dataset:
     """Replace the belief in a state by another history's; do later predictions follow?
@@ -74,17 +75,18 @@ def belief_patching(
         n: pairs of histories, drawn so that both can go on with the same tokens and that their
             beliefs differ.
         strings: as in `belief_geometry`, for the regression, which sees all positions.
-        cutoff: see `BeliefReadout`.
+        cutoffs: as in `belief_regression`.
         seed: of strings, pairs and random subspaces.
 
     Returns:
-        `kl` over (layer, method, pair, step), in nats: Σ P log(P / Q) with P the exact distribution
-        after the target's history and Q the model's, `step` 0 being the patched position. Methods:
+        `kl` over (layer, patch, pair, step), in nats: Σ P log(P / Q) with P the exact distribution
+        after the target's history and Q the model's, `step` 0 being the patched position. Patches:
         "none", the base run; "belief"; "random", as many directions that are drawn from the states'
         own covariance, anew for each pair; "state", the whole residual; "target run", the target's
-        own run, which is as low as this model goes. `followed` (layer, method, step): how much of
+        own run, which is as low as this model goes. `followed` (layer, patch, step): how much of
         the way from "none" to "target run" the mean KL goes, NaN where the two are no further
-        apart than 1e-6 nats. `dimensions` (layer): size of the subspace.
+        apart than 1e-6 nats. `dimensions` (layer): size of the subspace,
+        0 where beliefs cannot be read at all.
 
     Raises:
         MechnumError: where the model cannot read the strings, on unknown layers and positions, on
@@ -108,31 +110,33 @@ def belief_patching(
     pairs = draw_histories(process, at, length, positive_integer("n", n), drawing)
     found = prefixes(process, length, strings, seed, None)
     states = prefix_states(model, found)[0]
+    if np.ptp(found.beliefs, axis=0).max() < _DIFFERENT:
+        raise MechnumError(
+            f"beliefs of {process.name} never change: choose a process with a hidden past"
+        )
+    rows = Rows.of(len(found), found.weights, found.string, 5, cutoffs, seed)
     generator = np.random.default_rng(turning)
-    kl = np.empty((len(chosen), len(METHODS), len(pairs.base), length - at))
+    kl = np.empty((len(chosen), len(PATCHES), len(pairs.base), length - at))
     dimensions = []
-    for row, layer in enumerate(track(chosen, "patching beliefs")):
+    for index, layer in enumerate(track(chosen, "patching beliefs")):
         own = states[layer].astype(np.float64)
+        cutoff = rows.folds.best_cutoff(own, found.beliefs)
         subspace = BeliefReadout(cutoff).fit(own, found.beliefs, found.weights).subspace()
-        if not len(subspace):
-            raise MechnumError(
-                f"beliefs of {process.name} never change: choose a process with a hidden past"
-            )
         dimensions.append(len(subspace))
         # A Gaussian with the states' covariance, as a root of it: rows times a standard normal.
         root = (own - found.weights @ own) * np.sqrt(found.weights)[:, None]
-        kl[row] = _patched(model, pairs, layer, at, subspace, np.linalg.qr(root, "r"), generator)
+        kl[index] = _patched(model, pairs, layer, at, subspace, np.linalg.qr(root, "r"), generator)
     mean = kl.mean(axis=2)
     way = mean[:, :1] - mean[:, -1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         followed = np.where(way > _DIFFERENT, (mean[:, :1] - mean) / way, np.nan)
     return xr.Dataset(
         {
-            "kl": (("layer", "method", "pair", "step"), kl, {"units": "nats"}),
-            "followed": (("layer", "method", "step"), followed),
+            "kl": (("layer", "patch", "pair", "step"), kl, {"units": "nats"}),
+            "followed": (("layer", "patch", "step"), followed),
             "dimensions": ("layer", dimensions),
         },
-        coords={"layer": chosen, "method": list(METHODS), "step": np.arange(length - at)},
+        coords={"layer": chosen, "patch": list(PATCHES), "step": np.arange(length - at)},
         attrs={
             **model_attributes(model),
             "process": process.name,
@@ -140,7 +144,7 @@ def belief_patching(
             "length": length,
             "n_pairs": len(pairs.base),
             "n_fit": len(found),
-            "cutoff": cutoff,
+            "cutoffs": list(cutoffs),
             "seed": seed,
         },
     )
@@ -180,12 +184,12 @@ def _patched(
     subspace: Float64[np.ndarray, "direction d"],
     root: Float64[np.ndarray, "d d"],
     generator: np.random.Generator,
-) -> Float64[np.ndarray, "method pair step"]:
-    """KL of all methods at one layer."""
+) -> Float64[np.ndarray, "patch pair step"]:
+    """KL of all patches at one layer."""
     spec = model.spec
     length = pairs.base.shape[1]
-    kl = np.empty((len(METHODS), len(pairs.base), length - position))
-    row_bytes = 2 * len(METHODS) * block_bytes(spec, length, length)
+    kl = np.empty((len(PATCHES), len(pairs.base), length - position))
+    row_bytes = 2 * len(PATCHES) * block_bytes(spec, length, length)
     for rows in batches(len(pairs.base), row_bytes):
         base, target = (
             _resid(model, torch.from_numpy(own[rows]), layer) for own in (pairs.base, pairs.target)
@@ -203,10 +207,9 @@ def _patched(
         for index, part in enumerate(parts.values()):
             moved = base[:, position].double() + torch.from_numpy(part).to(base.device)
             stack[index, :, position] = moved.to(base.dtype)
-        logits = _logits(model, stack, layer, position)[..., : pairs.wanted.shape[-1]]
-        q = logits.double().log_softmax(-1).cpu().numpy()
+        q = _logits(model, stack, layer, position).double().log_softmax(-1).cpu().numpy()
         p = pairs.wanted[rows]
-        kl[:, rows] = (rel_entr(p, 1.0) - p * q).sum(axis=-1)
+        kl[:, rows] = (rel_entr(p, 1.0) - p * q[..., : p.shape[-1]]).sum(axis=-1)
     return kl
 
 
@@ -217,8 +220,8 @@ def _resid(model: Model, tokens: Int64[np.ndarray, "..."] | Tensor, layer: int) 
 
 
 def _logits(
-    model: Model, stack: Float[Tensor, "method pair pos d_model"], layer: int, position: int
-) -> Float[Tensor, "method pair step token"]:
+    model: Model, stack: Float[Tensor, "patch pair pos d_model"], layer: int, position: int
+) -> Float[Tensor, "patch pair step token"]:
     """Logits from `position` on, of residuals that enter block `layer`."""
     decoder: Any = model.decoder
     with exact(model.device):

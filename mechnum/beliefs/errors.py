@@ -14,7 +14,7 @@ from mechnum.beliefs.verdict import verdict
 from mechnum.intervals import CONFIDENCE
 
 STATES, SHUFFLED = "states", "shuffled beliefs"
-Table = Float64[np.ndarray, "row column"]
+Table = Float64[np.ndarray, "row _"]
 TINY = 1e-20
 """Variance below which probabilities are all the same, but for rounding."""
 
@@ -82,9 +82,11 @@ class Judge:
         Args:
             controls: beliefs that were predicted from other features.
         """
+        own = self.predicted(states)
         dealt = [self.beliefs[order] for order in self.rows.permutations(self.shuffles)]
-        both = self.rows.folds.predicted(states, np.hstack([self.beliefs, *dealt]))
-        own, *shuffled = np.split(both, 1 + self.shuffles, axis=1)
+        # Some prefixes have most of the weight: weighted, their beliefs would be learned by heart.
+        folds = self.rows.folds.unweighted()
+        shuffled = np.split(folds.predicted(states, np.hstack(dealt)), self.shuffles, axis=1)
         of_shuffled = [self.errors(*pair) for pair in zip(shuffled, dealt, strict=True)]
         return own, {
             STATES: self.errors(own, self.beliefs),

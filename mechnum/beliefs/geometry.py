@@ -16,13 +16,13 @@ from scipy.special import rel_entr
 from mechnum.beliefs.distances import agreement, distances, draw_pairs
 from mechnum.beliefs.errors import Judge, compared
 from mechnum.beliefs.prefixes import Prefixes, prefixes
-from mechnum.beliefs.readout import CUTOFF
+from mechnum.beliefs.readout import CUTOFFS
 from mechnum.beliefs.rows import Rows
 from mechnum.beliefs.states import check_reads, norms_of, one_hot, prefix_states
 from mechnum.beliefs.verdict import NEXT_TOKEN, TOKEN, UNTRAINED
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer, seed_sequence
-from mechnum.models import untrained as untrained_twin
+from mechnum.models.fresh import untrained as untrained_twin
 from mechnum.models.model import Model
 from mechnum.patching.provenance import model_attributes
 from mechnum.progress import track
@@ -31,6 +31,8 @@ from mechnum.tasks.processes.process import Process
 ALL, LAST = "all", "last"
 PAIRS = 20_000
 """Pairs of prefixes whose distances are compared."""
+BLOCKS = 4096
+"""Strings of tokens to come whose probabilities are predicted, at most."""
 
 
 def belief_geometry(
@@ -44,7 +46,7 @@ def belief_geometry(
     horizons: int = 5,
     folds: int = 5,
     shuffles: int = 10,
-    cutoff: float = CUTOFF,
+    cutoffs: Sequence[float] = CUTOFFS,
     resamples: int = 1000,
     seed: int = 0,
 ) -> xr.Dataset:
@@ -60,8 +62,9 @@ def belief_geometry(
         readout: what makes of beliefs the coordinates that are judged, such as `carry_readout()`;
             the beliefs themselves without it.
         untrained: for the control; by default `mechnum.models.untrained(model)`.
-        horizons: how many tokens ahead are predicted.
-        folds, shuffles, cutoff, resamples: as in `belief_regression`.
+        horizons: how many tokens ahead are predicted, at most: as far as there are no more than
+            4,096 blocks of as many tokens.
+        folds, shuffles, cutoffs, resamples: as in `belief_regression`.
         seed: of strings, folds, shuffles, resamples, pairs, and the untrained net.
 
     Returns:
@@ -70,9 +73,9 @@ def belief_geometry(
         these joined; `norm` is "before" and, in models with norms, "after" the norm that reads it.
         Controls are "shuffled beliefs", "current token", "next-token distribution" (the exact one)
         and "untrained net". Besides:
-        `future_r2` (…, predictor, horizon), R² of the distribution of the token that many steps
-        after the prefix, NaN where it is always the same; `future_information` (horizon), what the
-        prefix says about that token, in nats; `distance_r2` (…, space, target), squared
+        `future_r2` (…, predictor, horizon), R² of the joint distribution of that many next tokens,
+        NaN where it is always the same; `future_information` (horizon), what the prefix says about
+        these tokens, in nats; `distance_r2` (…, space, target), squared
         correlation of distances between prefixes, among the `states` or the `predicted` beliefs,
         with those among true "beliefs" and "next-token distributions".
         Over `prefix`: `belief` (…, coordinate), `weight`, `position`, `token`, `string`, and
@@ -89,9 +92,9 @@ def belief_geometry(
         positive_integer(name, value)
     places = None if positions is None else tuple(int(position) for position in positions)
     found = prefixes(process, length, strings, seed, places)
-    rows = Rows.of(len(found), found.weights, found.string, folds, cutoff, seed)
+    rows = Rows.of(len(found), found.weights, found.string, folds, cutoffs, seed)
     coordinates = np.eye(process.n_states) if readout is None else _checked(readout, process)
-    ahead = [process.next_token(np.eye(process.n_states), 1 + k) for k in range(horizons)]
+    ahead = block_readouts(process, horizons)
     judge = Judge(rows, found.beliefs, (coordinates, *ahead), shuffles)
     following = process.next_token(found.beliefs)
     shared = {
@@ -130,7 +133,7 @@ def belief_geometry(
     return (
         grid.assign(_of_prefixes(found, judge, ahead))
         .assign_coords(
-            horizon=np.arange(1, horizons + 1),
+            horizon=np.arange(1, len(ahead) + 1),
             space=["states", "predicted"],
             target=list(targets),
             coordinate=_names(process, readout),
@@ -145,13 +148,27 @@ def belief_geometry(
                 "strings": "all" if found.exact else "sampled",
                 "folds": folds,
                 "shuffles": shuffles,
-                "cutoff": cutoff,
+                "cutoffs": list(cutoffs),
                 "resamples": resamples,
                 "seed": seed,
                 "estimand": "beliefs from residuals, out of fold",
             }
         )
     )
+
+
+def block_readouts(process: Process, horizons: int) -> list[Float64[np.ndarray, "state _"]]:
+    """What makes of a belief the distribution of the next 1, 2, … tokens together.
+
+    Jointly, since each of them alone may be a fair coin whatever came before, as in RRXOR.
+    """
+    found = [process.emission]
+    blocks = process.matrices
+    while len(found) < horizons and len(blocks) * process.n_tokens <= BLOCKS:
+        blocks = np.concatenate([blocks @ own for own in process.matrices])
+        blocks = blocks[blocks.any(axis=(1, 2))]
+        found.append(blocks.sum(axis=2).T)
+    return found
 
 
 def _places(states: Float[np.ndarray, "norm stage prefix d"]) -> list[np.ndarray]:

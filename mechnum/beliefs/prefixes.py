@@ -46,8 +46,7 @@ class Prefixes:
 def prefixes(
     process: Process, length: int, n_strings: int, seed: int, positions: tuple[int, ...] | None
 ) -> Prefixes:
-    """Prefixes of all strings of `length` tokens where these are no more than `n_strings`, else of
-    as many that are drawn.
+    """Prefixes of all strings of `length` tokens, or of `n_strings` drawn ones if there are more.
 
     Raises:
         MechnumError: on sizes below 1 and on positions outside the strings.
@@ -89,7 +88,7 @@ def prefixes(
 def all_strings(
     process: Process, length: int, most: int
 ) -> tuple[Int64[np.ndarray, "string pos"], Float64[np.ndarray, " string"]] | None:
-    """All strings that the process can emit and their probabilities; None where more than `most`."""
+    """All strings that can be emitted and their probabilities; None where more than `most`."""
     strings = np.zeros((1, 0), dtype=np.int64)
     beliefs, probability = process.start[None], np.ones(1)
     for _ in range(length):

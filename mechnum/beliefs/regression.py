@@ -5,14 +5,14 @@ Source: Shai et al. 2024 (arXiv 2405.15943), section 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from mechnum.beliefs.errors import SHUFFLED, STATES, Judge, compared
-from mechnum.beliefs.readout import CUTOFF
+from mechnum.beliefs.readout import CUTOFFS
 from mechnum.beliefs.rows import Rows
 from mechnum.errors import InvalidInput
 from mechnum.inputs import numbers_with_states, positive_integer
@@ -26,7 +26,7 @@ def belief_regression(
     controls: Mapping[str, Any] | None = None,
     folds: int = 5,
     shuffles: int = 10,
-    cutoff: float = CUTOFF,
+    cutoffs: Sequence[float] = CUTOFFS,
     resamples: int = 1000,
     seed: int = 0,
 ) -> xr.Dataset:
@@ -41,8 +41,9 @@ def belief_regression(
             verdict knows "next-token distribution".
         folds: parts of the sequences that are held out in turn.
         shuffles: how often the beliefs are dealt anew to the rows, for the control "shuffled
-            beliefs", whose errors are means over them.
-        cutoff: see `BeliefReadout`.
+            beliefs", which is fitted with equal weights and whose errors are means over them.
+        cutoffs: of `BeliefReadout`; the one that predicts best is chosen within the training parts,
+            since joined layers have more dimensions than there are likely prefixes.
         resamples: of the sequences, for the 95 % intervals.
         seed: of folds, shuffles and resamples.
 
@@ -66,11 +67,11 @@ def belief_regression(
         raise InvalidInput(f"a control is called {taken.pop()!r}, which is made here: rename it")
     positive_integer("shuffles", shuffles)
     positive_integer("resamples", resamples)
-    rows = Rows.of(len(truth), weights, groups, folds, cutoff, seed)
+    rows = Rows.of(len(truth), weights, groups, folds, cutoffs, seed)
     judge = Judge(rows, truth, (np.eye(truth.shape[1]),), shuffles)
     guesses = {name: judge.predicted(given) for name, given in own.items()}
     predicted, errors = judge.place(features, guesses)
     found = compared(judge, [errors], resamples).isel(place=0).drop_vars("r2_output")
     return found.assign(predicted=(("row", "coordinate"), predicted)).assign_attrs(
-        folds=folds, shuffles=shuffles, cutoff=cutoff, resamples=resamples, seed=seed
+        folds=folds, shuffles=shuffles, cutoffs=list(cutoffs), resamples=resamples, seed=seed
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,13 @@ class Rows:
 
     @classmethod
     def of(
-        cls, n_rows: int, weights: Any, groups: Any, folds: int, cutoff: float, seed: int
+        cls,
+        n_rows: int,
+        weights: Any,
+        groups: Any,
+        folds: int,
+        cutoffs: Sequence[float],
+        seed: int,
     ) -> Rows:
         """Sequences dealt to folds.
 
@@ -56,7 +63,12 @@ class Rows:
         fold = np.empty(n_rows, dtype=np.int64)
         for index, (_, held) in enumerate(split.split(group[:, None], groups=group)):
             fold[held] = index
-        parts = Folds(checked_weights(weights, n_rows), fold, cutoff)
+        shares = checked_weights(weights, n_rows)
+        if not np.bincount(fold, shares).all():
+            raise InvalidInput(
+                "all weight is on too few sequences to hold some out: give more, or fewer folds"
+            )
+        parts = Folds(shares, fold, _checked(cutoffs))
         return cls(parts, group, resampling, shuffling)
 
     def mean(self, values: Float64[np.ndarray, "row *cell"]) -> Float64[np.ndarray, "*cell"]:
@@ -93,3 +105,9 @@ class Rows:
         """Orders in which rows are dealt anew; the same ones at each call."""
         generator = np.random.default_rng(self.shuffling)
         return [generator.permutation(len(self.group)) for _ in range(n)]
+
+
+def _checked(cutoffs: Sequence[float]) -> tuple[float, ...]:
+    if not len(cutoffs) or not all(np.isfinite(own) and own >= 0 for own in cutoffs):
+        raise InvalidInput(f"cut-offs {tuple(cutoffs)}: give numbers from 0, such as (1e-6,)")
+    return tuple(float(own) for own in cutoffs)
