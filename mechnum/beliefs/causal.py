@@ -125,7 +125,9 @@ def belief_patching(
         dimensions.append(len(subspace))
         # A Gaussian with the states' covariance, as a root of it: rows times a standard normal.
         root = (own - found.weights @ own) * np.sqrt(found.weights)[:, None]
-        kl[index] = _patched(model, pairs, layer, at, subspace, np.linalg.qr(root, "r"), generator)
+        kl[index] = _patched(
+            model, pairs, layer, at, subspace, np.asarray(np.linalg.qr(root, "r")), generator
+        )
     mean = kl.mean(axis=2)
     way = mean[:, :1] - mean[:, -1:]
     with np.errstate(divide="ignore", invalid="ignore"):

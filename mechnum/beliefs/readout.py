@@ -160,12 +160,12 @@ def _triangle(
     table[:, 1 : 1 + features.shape[1]] = features
     table[:, 1 + features.shape[1] :] = targets
     table *= np.sqrt(weights)[:, None]
-    return np.linalg.qr(table, mode="r")
+    return np.asarray(np.linalg.qr(table, mode="r"))
 
 
 def _joined(triangles: list[np.ndarray]) -> np.ndarray:
     """The triangle of all the rows together."""
-    return np.linalg.qr(np.vstack(triangles), mode="r")
+    return np.asarray(np.linalg.qr(np.vstack(triangles), mode="r"))
 
 
 def _solutions(

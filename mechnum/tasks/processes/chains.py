@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from jaxtyping import Float64, Int
 from scipy.sparse.csgraph import connected_components
@@ -22,7 +20,7 @@ def closed_classes(
 
 
 def stationary_law(
-    transition: Float64[np.ndarray, "state state"], states: Sequence[str], name: str
+    transition: Float64[np.ndarray, "state state"], states: tuple[str, ...], name: str
 ) -> Float64[np.ndarray, " state"]:
     """The only distribution that the transition leaves as it is; 0 on transient states.
 

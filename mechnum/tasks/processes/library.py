@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mechnum.errors import MechnumError
-from mechnum.tasks.processes.process import Process, distribution, from_matrices
+from mechnum.tasks.processes.process import Process, as_array, distribution, from_matrices
 
 
 def mess3(x: float = 0.05, a: float = 0.85) -> Process:
@@ -104,10 +104,7 @@ def visible(transition: Any, name: str = "visible") -> Process:
     Raises:
         MechnumError: as `from_matrices`.
     """
-    try:
-        moves = np.array(transition, dtype=np.float64)
-    except (TypeError, ValueError):
-        moves = np.zeros(0)
+    moves = as_array(transition)
     if moves.ndim != 2 or moves.shape[0] != moves.shape[1] or not moves.size:
         raise MechnumError("the transition is no square matrix: give P(next state | state)")
     return from_matrices(moves[None] * np.eye(len(moves))[:, None, :], name)

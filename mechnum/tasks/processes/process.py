@@ -159,10 +159,7 @@ def from_matrices(
             without a start, where the chain has several closed classes and so no single
             stationary law.
     """
-    try:
-        given = np.array(matrices, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.zeros(0)
+    given = as_array(matrices)
     if given.ndim != 3 or given.size == 0 or given.shape[1] != given.shape[2]:
         raise MechnumError(
             f"matrices of {name} are not [token, state, state]: give one square matrix for each "
@@ -195,16 +192,21 @@ def from_matrices(
     return Process(name, given, token_names, state_names, begin)
 
 
+def as_array(values: Any) -> np.ndarray:
+    """A copy in float64; empty where the values are no numbers or ragged."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
 def distribution(values: Any, size: int, what: str) -> Float64[np.ndarray, " entry"]:
     """`size` probabilities, rescaled to sum to 1 exactly.
 
     Raises:
         MechnumError: where they are not that.
     """
-    try:
-        given = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.zeros(0)
+    given = as_array(values)
     if given.shape != (size,) or not np.isfinite(given).all() or given.min() < 0:
         raise MechnumError(f"{what} is not {size} probabilities: give one number for each, from 0")
     if abs(given.sum() - 1) > ROUNDING:
