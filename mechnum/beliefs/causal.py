@@ -21,8 +21,9 @@ from mechnum.beliefs.prefixes import prefixes
 from mechnum.beliefs.readout import CUTOFFS, BeliefReadout
 from mechnum.beliefs.rows import Rows
 from mechnum.beliefs.states import check_reads, prefix_states
+from mechnum.beliefs.streams import Stream, stream
 from mechnum.errors import MechnumError
-from mechnum.inputs import positive_integer, seed_sequence
+from mechnum.inputs import positive_integer
 from mechnum.models.exact import exact
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
@@ -90,7 +91,8 @@ def belief_patching(
 
     Raises:
         MechnumError: where the model cannot read the strings, on unknown layers and positions, on
-            sizes below 1, where no pair of histories fits, and where beliefs never change.
+            sizes below 1, and where too few pairs of histories fit, as where
+            beliefs never change.
     """
     spec = model.spec
     length = spec.n_ctx if length is None else length
@@ -106,16 +108,12 @@ def belief_patching(
         raise MechnumError(
             f"layers {chosen} are not all there: use 0 to {spec.n_layers}, the last residual"
         )
-    drawing, turning = seed_sequence(seed).spawn(2)
-    pairs = draw_histories(process, at, length, positive_integer("n", n), drawing)
+    drawn = stream(seed, Stream.HISTORIES)
+    pairs = draw_histories(process, at, length, positive_integer("n", n), drawn)
     found = prefixes(process, length, strings, seed, None)
     states = prefix_states(model, found)[0]
-    if np.ptp(found.beliefs, axis=0).max() < _DIFFERENT:
-        raise MechnumError(
-            f"beliefs of {process.name} never change: choose a process with a hidden past"
-        )
     rows = Rows.of(len(found), found.weights, found.string, 5, cutoffs, seed)
-    generator = np.random.default_rng(turning)
+    generator = np.random.default_rng(stream(seed, Stream.SUBSPACES))
     kl = np.empty((len(chosen), len(PATCHES), len(pairs.base), length - at))
     dimensions = []
     for index, layer in enumerate(track(chosen, "patching beliefs")):

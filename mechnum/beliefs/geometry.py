@@ -19,9 +19,10 @@ from mechnum.beliefs.prefixes import Prefixes, prefixes
 from mechnum.beliefs.readout import CUTOFFS
 from mechnum.beliefs.rows import Rows
 from mechnum.beliefs.states import check_reads, norms_of, one_hot, prefix_states
+from mechnum.beliefs.streams import Stream, stream
 from mechnum.beliefs.verdict import NEXT_TOKEN, TOKEN, UNTRAINED
 from mechnum.errors import MechnumError
-from mechnum.inputs import positive_integer, seed_sequence
+from mechnum.inputs import positive_integer
 from mechnum.models.fresh import untrained as untrained_twin
 from mechnum.models.model import Model
 from mechnum.patching.provenance import model_attributes
@@ -96,16 +97,6 @@ def belief_geometry(
     coordinates = np.eye(process.n_states) if readout is None else _checked(readout, process)
     ahead = block_readouts(process, horizons)
     judge = Judge(rows, found.beliefs, (coordinates, *ahead), shuffles)
-    following = process.next_token(found.beliefs)
-    shared = {
-        TOKEN: judge.predicted(one_hot(found.token, process.n_tokens)),
-        NEXT_TOKEN: judge.predicted(following),
-    }
-    pairs = draw_pairs(found.weights, PAIRS, seed_sequence(seed).spawn(4)[3])
-    targets = {
-        "beliefs": distances(judge.coordinates, pairs),
-        "next-token distributions": distances(following, pairs),
-    }
     twin = untrained_twin(model, seed) if untrained is None else untrained
     check_reads(twin, process, length)
     own, fresh = prefix_states(model, found), prefix_states(twin, found)
@@ -114,28 +105,13 @@ def belief_geometry(
             f"{twin.name} has other layers or norms than {model.name}: give an untrained net of "
             "the same shape"
         )
+    table = _of_places(judge, found, _places(own), _places(fresh), resamples)
     layers = [*(str(layer) for layer in range(model.spec.n_layers)), LAST, ALL]
-    errors, predicted, near = [], [], []
-    for states, others in track(
-        list(zip(_places(own), _places(fresh), strict=True)), "regressions on beliefs"
-    ):
-        control = judge.predicted(others.astype(np.float64))
-        guess, judged = judge.place(states.astype(np.float64), {**shared, UNTRAINED: control})
-        errors.append(judged)
-        predicted.append(guess @ coordinates)
-        near.append([agreement(distances(at, pairs), targets) for at in (states, predicted[-1])])
-    table = compared(judge, errors, resamples)
-    table["predicted"] = (("place", "prefix", "coordinate"), np.array(predicted))
-    table["distance_r2"] = (("place", "space", "target"), np.array(near))
-    table["future_r2"] = table["r2_output"][..., 1:].rename(output="horizon")
-    grid = table.drop_vars("r2_output").drop_dims("output", errors="ignore")
-    grid = _as_grid(grid, norms_of(model), layers)
+    grid = _as_grid(table, norms_of(model), layers)
     return (
         grid.assign(_of_prefixes(found, judge, ahead))
         .assign_coords(
             horizon=np.arange(1, len(ahead) + 1),
-            space=["states", "predicted"],
-            target=list(targets),
             coordinate=_names(process, readout),
         )
         .assign_attrs(
@@ -169,6 +145,44 @@ def block_readouts(process: Process, horizons: int) -> list[Float64[np.ndarray, 
         blocks = blocks[blocks.any(axis=(1, 2))]
         found.append(blocks.sum(axis=2).T)
     return found
+
+
+def _of_places(
+    judge: Judge,
+    found: Prefixes,
+    places: Sequence[np.ndarray],
+    others: Sequence[np.ndarray],
+    resamples: int,
+) -> xr.Dataset:
+    """All that is measured at each place, from states [prefix, d] of both nets."""
+    process = found.process
+    following = process.next_token(found.beliefs)
+    shared = {
+        TOKEN: judge.predicted(one_hot(found.token, process.n_tokens)),
+        NEXT_TOKEN: judge.predicted(following),
+    }
+    pairs = draw_pairs(found.weights, PAIRS, stream(judge.rows.seed, Stream.PAIRS))
+    targets = {
+        "beliefs": distances(judge.coordinates, pairs),
+        "next-token distributions": distances(following, pairs),
+    }
+    errors, predicted, near = [], [], []
+    both = list(zip(places, others, strict=True))
+    for states, fresh in track(both, "regressions on beliefs"):
+        control = judge.predicted(fresh.astype(np.float64))
+        guess, judged = judge.place(states.astype(np.float64), {**shared, UNTRAINED: control})
+        errors.append(judged)
+        predicted.append(guess @ judge.outputs[0])
+        near.append([agreement(distances(at, pairs), targets) for at in (states, predicted[-1])])
+    table = compared(judge, errors, resamples)
+    future = table["r2_output"][..., 1:].rename(output="horizon")
+    return table.drop_vars("r2_output").assign(
+        predicted=(("place", "prefix", "coordinate"), np.array(predicted)),
+        distance_r2=(("place", "space", "target"), np.array(near)),
+        future_r2=future,
+        space=["states", "predicted"],
+        target=list(targets),
+    )
 
 
 def _places(states: Float[np.ndarray, "norm stage prefix d"]) -> list[np.ndarray]:

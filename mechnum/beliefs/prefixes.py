@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from mechnum.beliefs.streams import Stream, stream
 from mechnum.errors import MechnumError
-from mechnum.inputs import positive_integer, seed_sequence
+from mechnum.inputs import positive_integer
 from mechnum.tasks.processes.process import Process
 from mechnum.tasks.processes.updates import normalised
 
@@ -58,16 +59,16 @@ def prefixes(
     if outside or not kept:
         what = f"position {outside[0]}" if outside else "no position"
         raise MechnumError(f"strings of {length} tokens have {what}: use 0 to {length - 1}")
-    drawing, order = seed_sequence(seed).spawn(2)
     found = all_strings(process, length, n_strings)
     exact = found is not None
     if found is None:
-        drawn = process.sample(n_strings, length, drawing)
+        drawn = process.sample(n_strings, length, stream(seed, Stream.STRINGS))
         strings, counts = np.unique(drawn, axis=0, return_counts=True)
         found = strings, counts / n_strings
     strings, probability = found
     # Which string stands for a shared prefix is left to chance.
-    shuffled = np.random.default_rng(order).permutation(len(strings))
+    order = np.random.default_rng(stream(seed, Stream.ORDER))
+    shuffled = order.permutation(len(strings))
     strings, probability = strings[shuffled], probability[shuffled]
     node = np.zeros(len(strings), dtype=np.int64)
     owners, places, weights = [], [], []

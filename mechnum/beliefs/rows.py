@@ -11,8 +11,9 @@ from jaxtyping import Float64, Int
 from sklearn.model_selection import GroupKFold
 
 from mechnum.beliefs.readout import Folds, checked_weights
+from mechnum.beliefs.streams import Stream, stream
 from mechnum.errors import InvalidInput
-from mechnum.inputs import positive_integer, seed_sequence
+from mechnum.inputs import positive_integer
 from mechnum.intervals import CHUNK_VALUES
 
 
@@ -23,13 +24,12 @@ class Rows:
     Attributes:
         folds: the parts that are held out in turn.
         group: sequence of each row, 0 to n_groups − 1.
-        resampling, shuffling: where the streams of random numbers begin.
+        seed: of folds, resamples and shuffles.
     """
 
     folds: Folds
     group: Int[np.ndarray, " row"]
-    resampling: np.random.SeedSequence
-    shuffling: np.random.SeedSequence
+    seed: int
 
     @classmethod
     def of(
@@ -58,8 +58,8 @@ class Rows:
                 f"{n_groups} sequences cannot be held out in {folds} folds: give 2 folds or more, "
                 "and a sequence for each at least"
             )
-        dealing, resampling, shuffling = seed_sequence(seed).spawn(3)
-        split = GroupKFold(folds, shuffle=True, random_state=int(dealing.generate_state(1)[0]))
+        dealt = int(stream(seed, Stream.FOLDS).generate_state(1)[0])
+        split = GroupKFold(folds, shuffle=True, random_state=dealt)
         fold = np.empty(n_rows, dtype=np.int64)
         for index, (_, held) in enumerate(split.split(group[:, None], groups=group)):
             fold[held] = index
@@ -69,7 +69,7 @@ class Rows:
                 "all weight is on too few sequences to hold some out: give more, or fewer folds"
             )
         parts = Folds(shares, fold, _checked(cutoffs))
-        return cls(parts, group, resampling, shuffling)
+        return cls(parts, group, seed)
 
     def mean(self, values: Float64[np.ndarray, "row *cell"]) -> Float64[np.ndarray, "*cell"]:
         """Weighted over the rows."""
@@ -88,7 +88,7 @@ class Rows:
     ) -> Float64[np.ndarray, "resample cell"]:
         """Weighted means in resamples of the sequences, all cells in the same ones."""
         own = np.column_stack([sums, self.sums(np.ones(len(self.group)))])
-        generator = np.random.default_rng(self.resampling)
+        generator = np.random.default_rng(stream(self.seed, Stream.RESAMPLES))
         n_groups = len(own)
         share = np.full(n_groups, 1 / n_groups)
         size = max(1, CHUNK_VALUES // n_groups)
@@ -103,7 +103,7 @@ class Rows:
 
     def permutations(self, n: int) -> list[Int[np.ndarray, " row"]]:
         """Orders in which rows are dealt anew; the same ones at each call."""
-        generator = np.random.default_rng(self.shuffling)
+        generator = np.random.default_rng(stream(self.seed, Stream.SHUFFLES))
         return [generator.permutation(len(self.group)) for _ in range(n)]
 
 

@@ -9,6 +9,7 @@ import torch
 from mechnum.beliefs import BeliefReadout, belief_patching
 from mechnum.beliefs.causal import PATCHES, draw_histories
 from mechnum.beliefs.prefixes import prefixes
+from mechnum.beliefs.streams import Stream, stream
 from mechnum.errors import MechnumError
 from mechnum.tasks import processes as P
 from tests.beliefs.planted import random_net, table_net
@@ -26,7 +27,7 @@ def test_patches_are_those_of_hooks():
     """Each method but the random one by a hook on the residual of a random net of RRXOR."""
     model, process, position = random_net(), P.rrxor(), 3
     found = belief_patching(model, process, position, n=20, seed=3, cutoffs=(1e-6,))
-    pairs = draw_histories(process, position, 6, 20, np.random.SeedSequence(3).spawn(2)[0])
+    pairs = draw_histories(process, position, 6, 20, stream(3, Stream.HISTORIES))
     base, target = torch.from_numpy(pairs.base), torch.from_numpy(pairs.target)
     fit = prefixes(process, 6, 2000, 3, None)
     with torch.no_grad():
