@@ -1,7 +1,8 @@
 """The causal test: what follows when a state is given another history's belief.
 
-Source: the interchange of a subspace (Geiger et al. 2021), on the subspace that beliefs are read
-from.
+Beliefs are moved along the directions that they are written in, by regression of states on beliefs.
+The weights of the opposite regression are no such directions (Haufe et al. 2014): beliefs are told
+best from all else along them, and states may hardly vary there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mechnum.patching.provenance import model_attributes
 from mechnum.progress import track
 from mechnum.tasks.processes.process import Process
 
-PATCHES = ("none", "belief", "random", "state", "target run")
+PATCHES = ("none", "belief", "readout", "random", "state", "target run")
 _DRAWS = 50  # Candidates for each pair that is asked for.
 _DIFFERENT = 1e-6
 
@@ -42,11 +43,13 @@ class Histories:
 
     Attributes:
         base, target: token ids.
+        shift: the target's belief minus the base's, after `position`.
         wanted: distributions of the next token after the target's, from `position` on.
     """
 
     base: Int64[np.ndarray, "pair pos"]
     target: Int64[np.ndarray, "pair pos"]
+    shift: Float64[np.ndarray, "pair state"]
     wanted: Float64[np.ndarray, "pair step token"]
 
 
@@ -63,11 +66,12 @@ def belief_patching(
 ) -> xr.Dataset:
     """Replace the belief in a state by another history's; do later predictions follow?
 
-    The base history's run gets, at one position of the residual that one block reads, the part of
-    the target history's residual that lies in the subspace beliefs are read from; all after it is
-    recomputed. From then on both histories go on with the same tokens, and at each of these steps
-    the model's distribution of the next token is compared with the exact one after the target's
-    history. Later positions still see the base history's own tokens by attention.
+    At one position of the residual that one block reads, the base history's state a becomes
+    a + A(b′ − b), with b and b′ the beliefs of the base and the target history and A from the
+    regression of states on beliefs; all after it is recomputed. From then on both histories go on
+    with the same tokens, and at each of these steps the model's distribution of the next token is
+    compared with the exact one after the target's history. Later positions still see the base
+    history's own tokens by attention.
 
     Args:
         position: of the last token of the histories; the middle without it.
@@ -82,17 +86,16 @@ def belief_patching(
     Returns:
         `kl` over (layer, patch, pair, step), in nats: Σ P log(P / Q) with P the exact distribution
         after the target's history and Q the model's, `step` 0 being the patched position. Patches:
-        "none", the base run; "belief"; "random", as many directions that are drawn from the states'
-        own covariance, anew for each pair; "state", the whole residual; "target run", the target's
-        own run, which is as low as this model goes. `followed` (layer, patch, step): how much of
-        the way from "none" to "target run" the mean KL goes, NaN where the two are no further
-        apart than 1e-6 nats. `dimensions` (layer): size of the subspace,
-        0 where beliefs cannot be read at all.
+        "none", the base run; "belief"; "readout", the target's part in the subspace that beliefs
+        are read from; "random", its part in as many random directions, anew for each pair;
+        "state", all of it; "target run", the target's own run, which is as low as this model goes.
+        `followed` (layer, patch, step): how much of the way from "none" to "target run" the mean KL
+        goes, NaN where the two are no further apart than 1e-6 nats. `dimensions` (layer): size of
+        the readout's subspace, 0 where beliefs cannot be read at all.
 
     Raises:
         MechnumError: where the model cannot read the strings, on unknown layers and positions, on
-            sizes below 1, and where too few pairs of histories fit, as where
-            beliefs never change.
+            sizes below 1, and where too few pairs of histories fit, as where beliefs never change.
     """
     spec = model.spec
     length = spec.n_ctx if length is None else length
@@ -121,11 +124,9 @@ def belief_patching(
         cutoff = rows.folds.best_cutoff(own, found.beliefs)
         subspace = BeliefReadout(cutoff).fit(own, found.beliefs, found.weights).subspace()
         dimensions.append(len(subspace))
-        # A Gaussian with the states' covariance, as a root of it: rows times a standard normal.
-        root = (own - found.weights @ own) * np.sqrt(found.weights)[:, None]
-        kl[index] = _patched(
-            model, pairs, layer, at, subspace, np.asarray(np.linalg.qr(root, "r")), generator
-        )
+        # The same regression the other way round; beliefs that sum to 1 leave one direction out.
+        written = BeliefReadout().fit(found.beliefs, own, found.weights).coef_
+        kl[index] = _patched(model, pairs, layer, at, written, subspace, generator)
     mean = kl.mean(axis=2)
     way = mean[:, :1] - mean[:, -1:]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -173,7 +174,9 @@ def draw_histories(
             f"beliefs at position {position} and can go on alike: ask for fewer pairs, or another "
             "position"
         )
-    return Histories(base[rows], target[rows], process.next_token(beliefs[rows, position + 1 :]))
+    after = beliefs[rows, position + 1 :]
+    shift = after[:, 0] - before[rows]
+    return Histories(base[rows], target[rows], shift, process.next_token(after))
 
 
 def _patched(
@@ -181,8 +184,8 @@ def _patched(
     pairs: Histories,
     layer: int,
     position: int,
+    written: Float64[np.ndarray, "d state"],
     subspace: Float64[np.ndarray, "direction d"],
-    root: Float64[np.ndarray, "d d"],
     generator: np.random.Generator,
 ) -> Float64[np.ndarray, "patch pair step"]:
     """KL of all patches at one layer."""
@@ -195,11 +198,12 @@ def _patched(
             _resid(model, torch.from_numpy(own[rows]), layer) for own in (pairs.base, pairs.target)
         )
         change = (target[:, position] - base[:, position]).double().cpu().numpy()
-        drawn = generator.standard_normal((len(change), len(subspace), len(root))) @ root
-        turned = np.linalg.qr(drawn.swapaxes(1, 2))[0]
+        drawn = generator.standard_normal((len(change), spec.d_model, len(subspace)))
+        turned = np.linalg.qr(drawn)[0]
         parts = {
             "none": np.zeros_like(change),
-            "belief": change @ subspace.T @ subspace,
+            "belief": pairs.shift[rows] @ written.T,
+            "readout": change @ subspace.T @ subspace,
             "random": np.einsum("pdk,pek,pe->pd", turned, turned, change),
             "state": change,
         }
