@@ -42,10 +42,14 @@ def test_patches_are_those_of_hooks():
         coef = np.linalg.lstsq(root * design, root * fit.beliefs, rcond=None)[0][1:]
         left, sizes, _ = np.linalg.svd(coef, full_matrices=False)
         basis = torch.from_numpy(left[:, sizes > 1e-6 * sizes[0]])
+        centred = fit.beliefs - fit.weights @ fit.beliefs
+        written = np.linalg.pinv(root * centred, rcond=1e-9) @ (root * states)
+        shift = process.beliefs(pairs.target) - process.beliefs(pairs.base)
         change = of_target[hook_name][:, position] - of_base[hook_name][:, position]
         for name, part in (
             ("none", 0 * change),
-            ("belief", change @ basis @ basis.T),
+            ("belief", torch.from_numpy(shift[:, position + 1] @ written)),
+            ("readout", change @ basis @ basis.T),
             ("state", change),
         ):
 
@@ -89,7 +93,7 @@ def test_the_belief_carries_all_that_the_net_predicts_from():
     mean = found.kl.mean("pair")
     first = mean.isel(step=0)
     assert (first.sel(patch="none") > 0.1).all()
-    for name in ("belief", "state", "target run"):
+    for name in ("belief", "readout", "state", "target run"):
         np.testing.assert_allclose(first.sel(patch=name), 0, atol=1e-9)
     followed = found.followed.isel(step=0)
     np.testing.assert_allclose(followed.sel(patch="belief"), 1, atol=1e-6)
@@ -141,7 +145,8 @@ def test_layers_that_hold_no_belief_have_no_subspace():
     net = table_net(np.ones((3, 4)), np.ones((4, 3)), np.zeros((6, 4)))
     found = belief_patching(net, VISIBLE, 2, n=10)
     np.testing.assert_array_equal(found.dimensions, 0)
-    np.testing.assert_array_equal(found.kl.sel(patch="belief"), found.kl.sel(patch="none"))
+    for name in ("belief", "readout", "random"):
+        np.testing.assert_allclose(found.kl.sel(patch=name), found.kl.sel(patch="none"), atol=1e-12)
 
 
 def test_subspace_of_a_constant_is_empty():
