@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mechnum import (
+        beliefs,
         fourier,
         grokking,
         helix,
@@ -45,6 +46,7 @@ __version__ = "0.1.0"
 
 _SUBPACKAGES = frozenset(
     {
+        "beliefs",
         "fourier",
         "grokking",
         "helix",
@@ -83,6 +85,7 @@ __all__ = [
     "Model",
     "__version__",
     "attribute",
+    "beliefs",
     "completeness",
     "cumulative",
     "effects",

@@ -18,13 +18,15 @@ def lazy_names(
     """`__getattr__` and `__dir__` of a package.
 
     Args:
-        homes: each public name and the module of the package that it is in.
+        homes: each public name and the module of the package that it is in; a subpackage is its
+            own home.
     """
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        home = import_module(f"{package}.{homes[name]}")
+        return home if homes[name] == name else getattr(home, name)
 
     def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})

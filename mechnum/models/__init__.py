@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mechnum.models.fresh import untrained
 from mechnum.models.hook_writes import HookWrite, try_hooks
 from mechnum.models.load import bundled, load, load_tokenizer
 from mechnum.models.model import Model
@@ -19,5 +20,6 @@ __all__ = [
     "load_tokenizer",
     "run",
     "try_hooks",
+    "untrained",
     "wrap",
 ]

@@ -229,17 +229,10 @@ def _first_line(error: Exception) -> str:
 
 
 def _load_native(path: Path, name: str, device: torch.device, dtype: torch.dtype) -> Model:
-    from mechnum.models.native import bridge_config
+    from mechnum.models.native import native_bridge
 
     net, file = load_net(path)
-    from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
-
-    bridge = build_bridge_from_module(
-        net.to(device, dtype),
-        "TransformerLensNative",
-        tl_config=bridge_config(file.net),
-        model_name=name,
-    )
+    bridge = native_bridge(net.to(device, dtype), file.net, name)
     return wrap(bridge, name=name, default_task=None if file.task is None else file.task.text)
 
 

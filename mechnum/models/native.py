@@ -20,6 +20,7 @@ from mechnum.models.tl_version import require_transformer_lens
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformer_lens.config import TransformerBridgeConfig
+    from transformer_lens.model_bridge import TransformerBridge
 
 Size = Annotated[int, Gt(0)]
 Share = Annotated[float, Ge(0), Le(1)]
@@ -117,6 +118,15 @@ def build_native(config: NativeConfig, seed: int) -> nn.Module:
                 block.attn = MixedAttention(config_with_seed, net.rotary, config.attention_rate)
     initialize_native_model(net, config_with_seed)
     return net
+
+
+def native_bridge(net: nn.Module, config: NativeConfig, name: str) -> TransformerBridge:
+    """A TransformerBridge around a native net, on the net's own tensors."""
+    from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+
+    return build_bridge_from_module(
+        net, "TransformerLensNative", tl_config=bridge_config(config), model_name=name
+    )
 
 
 def slots(net: nn.Module, config: NativeConfig) -> dict[str, Slot]:

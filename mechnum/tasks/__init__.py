@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from mechnum.tasks import processes
     from mechnum.tasks.accuracy import Accuracy
     from mechnum.tasks.answers import answer_tokens
     from mechnum.tasks.arithmetic import addition, modular_addition, parse
@@ -40,6 +41,7 @@ _HOMES = {
     "operation": "operations",
     "pairs_from_tokens": "given",
     "parse": "arithmetic",
+    "processes": "processes",
     "sample_prompts": "states",
     "states_of": "states",
 }
@@ -64,6 +66,7 @@ __all__ = [
     "operation",
     "pairs_from_tokens",
     "parse",
+    "processes",
     "sample_prompts",
     "states_of",
 ]
