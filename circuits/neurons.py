@@ -73,7 +73,8 @@ def measure_neurons(
         MechnumError: on a model without MLPs, too few pairs, and prompts that it cannot read.
     """
     ranked = rank(model, pairs, top, by=by, metric=metric, seed=seed)
-    names = [str(name) for name in ranked["top"]["node"].values]
+    top_table = ranked["top"].to_dataset()
+    names = [str(name) for name in top_table["node"].values]
     modular, prompts = isinstance(task, ModularAddition), task.prompts(model)
     fitted = fit(model, task, of, fit_periods, seed=seed)
     maps = {state: operand_maps(model, prompts, names, state) for state in get_args(Of)}
@@ -116,7 +117,6 @@ def measure_neurons(
         for state in maps
         if f"/adjudication/{state}" in found
     }
-    top_table = ranked["top"].to_dataset()
     table = described(model, top_table, fitted, bag, found.get("/periods"), adjudicated)
     example, _ = example_pair(pairs)
     attrs = {

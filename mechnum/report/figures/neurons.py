@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from jaxtyping import Float
 
 from mechnum.report import theme, words
 from mechnum.report.figures.style import (
@@ -82,7 +83,9 @@ def accuracy_curves(frame: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def ecdf_lines(samples: Mapping[str, Sequence[float]], axis_title: str, floor: float) -> go.Figure:
+def ecdf_lines(
+    samples: Mapping[str, Float[np.ndarray, " neuron"]], axis_title: str, floor: float
+) -> go.Figure:
     """Share of each sample that lies above a value: one falling line for each.
 
     The axis begins at 0, or further left where there is something, but not before `floor`.

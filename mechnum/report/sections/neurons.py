@@ -120,7 +120,7 @@ def fits_section(results: xr.DataTree) -> Section:
     """How well waves describe neurons, which periods are read and written, and the MLPs."""
     attrs = results["fits"].attrs
     fits = results["fits"].to_dataset()
-    top = results["neurons"]["r2"].values
+    top = results["neurons"].to_dataset()["r2"].values
     every = fits["r2"].values.ravel()
     every = every[np.isfinite(every)]
     good = float(np.mean(every > 0.5)) if len(every) else float("nan")
