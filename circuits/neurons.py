@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import get_args
 
 import xarray as xr
 
@@ -65,7 +63,7 @@ def measure_neurons(
     Returns:
         `/neurons`: one row for each described neuron (see `mechnum.neurons.described`); `/rank`:
         `rank`; `/fits`: `fit` of all neurons; `/periods`, `/maps`, `/heuristics` and
-        `/adjudication/<state>` of the described ones; `/kept` and `/replaced`: accuracy with only
+        `/adjudication` of the described ones; `/kept` and `/replaced`: accuracy with only
         these; `/mlps`: `mlp_shares`;
         `/knock_out` and `/by_prompt`; of modular nets `/frequencies` and `/phases`; `/prompts`.
 
@@ -77,9 +75,9 @@ def measure_neurons(
     names = [str(name) for name in top_table["node"].values]
     modular, prompts = isinstance(task, ModularAddition), task.prompts(model)
     fitted = fit(model, task, of, fit_periods, seed=seed)
-    maps = {state: operand_maps(model, prompts, names, state) for state in get_args(Of)}
+    maps = operand_maps(model, prompts, names)
     gated = model.spec.gated
-    bag = heuristics(maps["hidden"], negative=gated)
+    bag = heuristics(maps, negative=gated)
     # A modular net's products of waves in a and in b are waves in a+b after the activation only.
     read = fit(model, task, "hidden", fit_periods, seed=seed) if modular else fitted
     scores = ranked["neurons"][f"{by}_selected"] * ranked.attrs["sign"]
@@ -90,10 +88,9 @@ def measure_neurons(
     }
     parts: dict[str, Callable[[], xr.Dataset]] = {
         "/periods": lambda: periods(model, read, names, answer_tokens(model, prompts), seed=seed),
-        **{
-            f"/adjudication/{state}": partial(adjudicate, own, **waves, negative=gated, seed=seed)
-            for state, own in maps.items()
-        },
+        "/adjudication": lambda: adjudicate(
+            maps, **waves, of=("pre", "activation"), negative=gated, seed=seed
+        ),
         "/kept": lambda: ablate(model, task, scores, seed=seed),
         "/replaced": lambda: replace(model, task, scores, fitted, seed=seed),
         "/mlps": lambda: mlp_shares(model, pairs, scores, fitted, metric=metric, seed=seed),
@@ -112,12 +109,8 @@ def measure_neurons(
             found[path] = measured()
         except MechnumError as reason:
             left_out[path.strip("/")] = str(reason)
-    adjudicated = {
-        state: found[f"/adjudication/{state}"]
-        for state in maps
-        if f"/adjudication/{state}" in found
-    }
-    table = described(model, top_table, fitted, bag, found.get("/periods"), adjudicated)
+    judged = found.get("/adjudication")
+    table = described(model, top_table, fitted, bag, found.get("/periods"), judged)
     example, _ = example_pair(pairs)
     attrs = {
         **ranked.attrs,
@@ -139,7 +132,7 @@ def measure_neurons(
             "/rank/neurons": ranked["neurons"].to_dataset(),
             "/rank/top": top_table,
             "/fits": fitted,
-            "/maps": maps["hidden"].assign(pre=maps["pre"]["activation"]),
+            "/maps": maps,
             "/heuristics": bag,
             **found,
             "/prompts": example_prompts(model, pairs),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray as xr
 
@@ -21,7 +19,7 @@ def described(
     fitted: xr.Dataset,
     bag: xr.Dataset,
     periods: xr.Dataset | None = None,
-    adjudicated: Mapping[str, xr.Dataset] | None = None,
+    judged: xr.Dataset | None = None,
 ) -> xr.Dataset:
     """All that was found of some neurons, as one table.
 
@@ -30,7 +28,7 @@ def described(
         fitted: of `fit`, of all neurons or these.
         bag: of `heuristics` for these neurons.
         periods: of `periods` for these neurons.
-        adjudicated: of `adjudicate` for these neurons, by the state that it was about.
+        judged: of `adjudicate` for these neurons.
 
     Returns:
         Over node, in the order of `top`, with the coordinates layer and neuron: `total`, `direct`
@@ -54,7 +52,8 @@ def described(
         columns[name] = np.full(len(nodes), np.nan) if periods is None else periods[name].values
     columns["heuristics"] = [str(label) for label in bag["label"].values]
     columns["heuristic_score"] = bag["best_score"].where(bag["match"]).max("kind").values
-    for state, found in (adjudicated or {}).items():
+    for state in [] if judged is None else judged["of"].values.tolist():
+        found = judged.sel(of=state)
         columns[f"verdict {state}"] = [str(verdict) for verdict in found["verdict"].values]
         for name in found["description"].values:
             columns[f"r2_{name} {state}"] = found["r2"].sel(description=name).values

@@ -12,7 +12,7 @@ from mechnum.errors import MechnumError
 from mechnum.models.model import Model
 from mechnum.models.norms import at_least_float32
 from mechnum.neurons.chosen import chosen_neurons, node_coordinates
-from mechnum.neurons.states import STATE_OF, Of, check_of
+from mechnum.neurons.states import STATE_OF
 from mechnum.patching.node_names import NodeNames
 from mechnum.patching.nodes import grouped
 from mechnum.patching.provenance import prompt_attributes
@@ -25,43 +25,44 @@ def operand_maps(
     model: Model,
     task: Task | Sequence[Prompts],
     neurons: NodeNames,
-    of: Of = "hidden",
     position: str | int = "end",
 ) -> xr.Dataset:
     """Activations of chosen neurons over the operands, and what they write to the answer's logit.
 
     The operand plots of Ameisen et al. 2025, and the maps A and A ⊙ L of Nikankin et al. 2025
-    (section 4). Held are 8 bytes for each neuron and prompt.
+    (section 4). Held are 12 bytes for each neuron and prompt.
 
     Args:
         task: a task, or prompts of one.
         neurons: "neuron 3.17, neuron 4.0-9", or nodes.
-        of: which activation: "hidden" after the activation function and any gate, "pre" before.
 
     Returns:
-        Over (node, prompt), prompts in the task's order: `activation`, and `logit`, the neuron's
-        activation ("hidden", whatever `of` says) × W_out row · W_U column of the prompt's answer
-        token, without the final norm. Coordinates `a`, `b` (what the task has of them) and
-        `answer`, integers.
+        Over (node, prompt), prompts in the task's order: `activation`, after the activation
+        function and any gate; `pre`, what the activation function reads; and `logit`, activation ×
+        W_out row · W_U column of the prompt's answer token, without the final norm. Coordinates
+        `a`, `b` (what the task has of them) and `answer`, integers.
 
     Raises:
         MechnumError: on neurons that do not exist, on no prompts, and as
             `mechnum.tasks.activations_of`.
     """
-    check_of(of)
     nodes = chosen_neurons(model, neurons)
     prompts = task.prompts(model) if isinstance(task, Task) else list(task)
     n_prompts = sum(map(len, prompts))
     if n_prompts == 0:
         raise MechnumError("there are no prompts to run: give at least one")
     groups = grouped(enumerate(nodes))
-    read, after = STATE_OF[of], STATE_OF["hidden"]
-    activation, logit = (np.empty((len(nodes), n_prompts), dtype=np.float32) for _ in range(2))
-    for rows, run in runs_at(model, prompts, position, tuple({read, after})):
+    tables = {
+        name: np.empty((len(nodes), n_prompts), dtype=np.float32) for name in ("activation", "pre")
+    }
+    states = {"activation": STATE_OF["hidden"], "pre": STATE_OF["pre"]}
+    for rows, run in runs_at(model, prompts, position, tuple(states.values())):
         for group in groups:
             at = np.array(group.rows)[:, None], rows
-            activation[at] = run[read, group.layer][:, 0, group.parts].float().cpu().numpy().T
-            logit[at] = run[after, group.layer][:, 0, group.parts].float().cpu().numpy().T
+            for name, state in states.items():
+                own = run[state, group.layer][:, 0, group.parts]
+                tables[name][at] = own.float().cpu().numpy().T
+    logit = tables["activation"].copy()
     tokens, which = np.unique(
         np.concatenate([group.answers.numpy() for group in prompts]), return_inverse=True
     )
@@ -76,12 +77,12 @@ def operand_maps(
     numbers = {name: torch.cat([group.variables[name] for group in prompts]) for name in names}
     return xr.Dataset(
         {
-            "activation": (("node", "prompt"), activation[:, order]),
-            "logit": (("node", "prompt"), logit[:, order]),
+            name: (("node", "prompt"), values[:, order])
+            for name, values in {**tables, "logit": logit}.items()
         },
         coords={
             **node_coordinates(nodes),
             **{name: ("prompt", values.numpy()[order]) for name, values in numbers.items()},
         },
-        attrs=prompt_attributes(model, prompts) | {"of": of, "position": str(position)},
+        attrs=prompt_attributes(model, prompts) | {"position": str(position)},
     )

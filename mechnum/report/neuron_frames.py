@@ -11,8 +11,7 @@ from mechnum.report.maps import Maps
 
 MOST_MAPS = 100  # Rows of the table whose maps a page carries: about 13 kB for each map.
 _VIEWS = {"activation": "activation", "pre": "pre-activation", "logit": "logit of the answer"}
-STATES = ("pre", "hidden")
-STATE_NAMES = {"pre": "pre-activation", "hidden": "activation"}
+STATE_NAMES = {"pre": "pre-activation", "activation": "activation"}
 
 
 def neuron_frame(results: xr.DataTree) -> pd.DataFrame:
@@ -38,7 +37,7 @@ def shown_frame(results: xr.DataTree) -> pd.DataFrame:
         "t_out": "T_out",
         "heuristics": "heuristics",
         "verdict pre": "better for pre",
-        "verdict hidden": "better for activation",
+        "verdict activation": "better for activation",
         "total_low": "total low",
         "total_high": "total high",
         "direct_low": "direct low",
@@ -171,11 +170,9 @@ def knock_out_frame(results: xr.DataTree) -> pd.DataFrame | None:
     return frame.drop(columns="ablated").rename(columns=ends)
 
 
-def verdict_frame(results: xr.DataTree, state: str) -> pd.DataFrame | None:
+def verdict_frame(results: xr.DataTree, state: str) -> pd.DataFrame:
     """One row for each neuron: held-out R² of both descriptions of a state, and the verdict."""
-    found = reading.group(results, f"adjudication/{state}")
-    if found is None:
-        return None
+    found = results["adjudication"].to_dataset().sel(of=state)
     columns = {"node": found["node"].values, "verdict": found["verdict"].values}
     for name in found["description"].values:
         own = found.sel(description=name)

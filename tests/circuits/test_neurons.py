@@ -60,7 +60,7 @@ def test_output_periods_are_those_of_the_answers_tokens(found):
 
 
 def test_every_part_is_there_and_says_how_it_was_made(found):
-    expected = {"/adjudication/pre", "/adjudication/hidden", "/kept", "/replaced", "/mlps"}
+    expected = {"/adjudication", "/kept", "/replaced", "/mlps"}
     expected |= {"/periods", "/maps", "/heuristics", "/knock_out", "/by_prompt", "/prompts"}
     assert expected <= set(found.groups)
     assert found.attrs["n_chosen_on"] + found.attrs["n_held_out"] == found.attrs["n_pairs"]

@@ -23,11 +23,10 @@ def gated():
     return hf, mn.wrap(hf, tokenizer=word_level(range(50)), name="tiny")
 
 
-@pytest.mark.parametrize("of", ["pre", "hidden"])
-def test_maps_are_what_module_hooks_see(gated, of):
+def test_maps_are_what_module_hooks_see(gated):
     hf, model = gated
     task = mn.tasks.addition(range(5, 11), template="{a}+{b}=")
-    found = operand_maps(model, task, NEURONS, of)
+    found = operand_maps(model, task, NEURONS)
     assert found["activation"].dims == ("node", "prompt")
     assert found["node"].values.tolist() == NEURONS
     assert found["layer"].values.tolist() == [2, 0, 2]
@@ -49,8 +48,8 @@ def test_maps_are_what_module_hooks_see(gated, of):
         hook.remove()
     for row, (layer, neuron) in enumerate(((2, 5), (0, 63), (2, 0))):
         product = products[layer][:, -1, neuron]
-        seen = gates[layer][:, -1, neuron] if of == "pre" else product
-        np.testing.assert_allclose(found["activation"][row], seen, atol=1e-5)
+        np.testing.assert_allclose(found["activation"][row], product, atol=1e-5)
+        np.testing.assert_allclose(found["pre"][row], gates[layer][:, -1, neuron], atol=1e-5)
         writes = hf.model.layers[layer].mlp.down_proj.weight[:, neuron]
         logit = product * (hf.lm_head.weight[answers] @ writes)
         np.testing.assert_allclose(found["logit"][row], logit.detach(), atol=1e-5)

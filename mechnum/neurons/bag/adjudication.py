@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -28,6 +28,7 @@ def adjudicate(
     periods: Sequence[float | int] = (2, 5, 10, 100),
     variables: Sequence[str] | None = None,
     linear: bool = True,
+    of: Sequence[Literal["activation", "pre"]] = ("activation",),
     threshold: float = THRESHOLD,
     alpha: float = 0.05,
     negative: bool = False,
@@ -38,20 +39,22 @@ def adjudicate(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Does a neuron's activation follow waves, or the heuristics that it matches?
+    """Does a neuron follow waves, or the heuristics that it matches?
 
     Both descriptions are fitted by least squares to the prompts of all folds but one, and predict
     the prompts of that fold. Waves: the terms of `mechnum.neurons.fit`, a constant, linear terms,
     and a cosine of any phase for each period and variable (Kantamneni & Tegmark 2025, section 5.3).
     Heuristics: a constant, and one indicator for each heuristic that `heuristics` matches on the
     training prompts alone (Nikankin et al. 2025); a neuron without a match is described by its
-    mean. R² compares both with the mean activation of the training prompts.
+    mean. R² compares both with the mean of the training prompts.
 
     Args:
         maps: as in `heuristics`.
         periods, variables, linear: of the waves, as in `fit`; by default those in a, b and a+b. For
             nets that add modulo p give the periods of their key frequencies, p / k, "a-b" as well,
             and no linear terms.
+        of: which variables of the maps are predicted, always with the heuristics that the activation
+            matches. Waves are made for pre-activations ("pre"), indicators for activations.
         threshold, alpha, negative, lengths, moduli: as in `heuristics`.
         folds: in how many parts the prompts are split at random; each is held out once.
         margin: differences of R² no larger than this are none: a cosine of period 2 and a
@@ -60,14 +63,14 @@ def adjudicate(
         seed: of the split and of the resamples.
 
     Returns:
-        Over (node, description), "waves" and "heuristics": `r2` on held-out prompts, with its 95 %
-        bootstrap interval over prompts `r2_low`, `r2_high`, and `n_parameters`, the rank of the
-        fit, mean of the folds. Over node: `difference`, R² of waves minus R² of heuristics, with
-        `difference_low` and `difference_high`; and `verdict`: "waves" or "heuristics" where the
-        interval of the difference lies beyond `margin` on its side, "undecided" where it does not,
-        "neither" where the better one's own interval is not above 0, and "constant" where the
-        activation is the same for all prompts, with NaN for the numbers. Intervals are of each
-        neuron alone, and of prompts: they take the activation's variance as known.
+        Over (of, node, description), "waves" and "heuristics": `r2` on held-out prompts, with its
+        95 % bootstrap interval over prompts `r2_low`, `r2_high`, and `n_parameters`, the rank of
+        the fit, mean of the folds. Over (of, node): `difference`, R² of waves minus R² of
+        heuristics, with `difference_low` and `difference_high`; and `verdict`: "waves" or
+        "heuristics" where the interval of the difference lies beyond `margin` on its side,
+        "undecided" where it does not, "neither" where the better one's own interval is not above 0,
+        and "constant" where the state is the same for all prompts, with NaN for the numbers.
+        Intervals are of each neuron alone, and of prompts: they take the variance as known.
 
     Raises:
         MechnumError: as `heuristics` and `fit`, on a negative margin, and on more folds
@@ -75,36 +78,49 @@ def adjudicate(
     """
     if not margin >= 0:
         raise InvalidInput(f"margin is {margin}: give a difference of R² of 0 or more")
-    activation, numbers = map_values(maps, "activation"), map_numbers(maps)
+    if not of:
+        raise InvalidInput("no state is described: name 'activation', 'pre', or both")
+    numbers, n_nodes = map_numbers(maps), maps.sizes["node"]
+    # The states stand below each other; a neuron's heuristics are the same for all of them.
+    values = np.concatenate([map_values(maps, name) for name in of])
     waves = wave_columns(numbers, periods, variables, linear)
-    splits = _splits(activation.shape[1], folds, seed)
-    tried = _Tried.of(activation, len(splits))
+    splits = _splits(values.shape[1], folds, seed)
+    tried = _Tried.of(values, len(splits))
     for fold, (training, held_out) in enumerate(splits):
-        tried.base[:, held_out] = activation[:, training].mean(1, dtype=np.float64, keepdims=True)
-        fitted, tried.rank[0, :, fold] = _predicted(waves, activation, training, held_out)
+        tried.base[:, held_out] = values[:, training].mean(1, dtype=np.float64, keepdims=True)
+        fitted, tried.rank[0, :, fold] = _predicted(waves, values, training, held_out)
         tried.predicted[0][:, held_out] = fitted
         found = heuristics(maps.isel(prompt=training), threshold, alpha, negative, lengths, moduli)
-        columns = track(_indicators(found, numbers), "fitting heuristics", len(activation))
+        columns = track(_indicators(found, numbers), "fitting heuristics", n_nodes)
         for node, matched in enumerate(columns):
-            own = activation[node : node + 1]
-            fitted, tried.rank[1, node, fold] = _predicted(matched, own, training, held_out)
-            tried.predicted[1, node, held_out] = fitted[0]
-    compared = _compared(activation, tried, margin, resamples, seed)
-    return compared.assign_coords(
-        {name: c for name, c in maps.coords.items() if c.dims == ("node",)}
-    ).assign_attrs(
-        {
-            **maps.attrs,
-            "periods": list(map(float, periods)),
-            "variables": "" if variables is None else ", ".join(variables),
-            "threshold": threshold,
-            "alpha": alpha,
-            "negative": str(negative),
-            "folds": folds,
-            "margin": margin,
-            "resamples": resamples,
-            "seed": seed,
-        }
+            rows = slice(node, None, n_nodes)
+            fitted, rank = _predicted(matched, values[rows], training, held_out)
+            tried.rank[1, rows, fold] = rank
+            tried.predicted[1, rows][:, held_out] = fitted
+    compared = _compared(values, tried, margin, resamples, seed)
+    states = [compared.isel(node=slice(at, at + n_nodes)) for at in range(0, len(values), n_nodes)]
+    return (
+        xr.concat(states, dim="of")
+        .assign_coords(
+            {
+                **{name: c for name, c in maps.coords.items() if c.dims == ("node",)},
+                "of": list(of),
+            }
+        )
+        .assign_attrs(
+            {
+                **maps.attrs,
+                "periods": list(map(float, periods)),
+                "variables": "" if variables is None else ", ".join(variables),
+                "threshold": threshold,
+                "alpha": alpha,
+                "negative": str(negative),
+                "folds": folds,
+                "margin": margin,
+                "resamples": resamples,
+                "seed": seed,
+            }
+        )
     )
 
 

@@ -16,7 +16,7 @@ _FEWEST = 4
 
 
 def map_values(
-    maps: xr.Dataset, name: Literal["activation", "logit"]
+    maps: xr.Dataset, name: Literal["activation", "pre", "logit"]
 ) -> Float[np.ndarray, "node prompt"]:
     """One variable of the maps.
 

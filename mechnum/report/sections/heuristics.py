@@ -9,7 +9,6 @@ from mechnum.report import figures, reading, words
 from mechnum.report.blocks import Block, Caption, Figure, Table
 from mechnum.report.neuron_frames import (
     STATE_NAMES,
-    STATES,
     kind_frame,
     knock_out_frame,
     verdict_frame,
@@ -86,18 +85,10 @@ def _by_prompt(found: xr.Dataset) -> Table:
 
 def verdict_section(results: xr.DataTree) -> Section | None:
     """Waves or heuristics: which predicts what was held out."""
-    frames = {
-        STATE_NAMES[state]: frame
-        for state in STATES
-        if (frame := verdict_frame(results, state)) is not None
-    }
-    if not frames:
+    found = reading.group(results, "adjudication")
+    if found is None:
         return None
-    attrs = next(
-        found.attrs
-        for state in STATES
-        if (found := reading.group(results, f"adjudication/{state}")) is not None
-    )
+    frames = {STATE_NAMES[s]: verdict_frame(results, s) for s in found["of"].values.tolist()}
     data = pd.concat([one.assign(state=name) for name, one in frames.items()], ignore_index=True)
     return Section(
         "Waves or heuristics",
@@ -112,10 +103,10 @@ def verdict_section(results: xr.DataTree) -> Section | None:
                     "the axes stand at it.",
                     estimand="R² of held-out prompts: least squares on a constant, linear terms "
                     "and waves, or on a constant and the indicators of the heuristics that match "
-                    f"on the training prompts; {attrs['folds']} folds",
+                    f"on the training prompts; {found.attrs['folds']} folds",
                     n=f"{len(next(iter(frames.values()))):,} neurons",
                     interval="95 % percentile bootstrap of the difference over held-out prompts",
-                    null=f"a difference within ± {attrs['margin']:g} is none",
+                    null=f"a difference within ± {found.attrs['margin']:g} is none",
                 ),
                 alt=f"Scatter of R² of waves against heuristics. {_counts_in_words(frames)}",
                 data=data,

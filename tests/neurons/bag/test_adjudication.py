@@ -32,6 +32,11 @@ ROWS = {
 }
 
 
+def judged(maps: xr.Dataset, **options) -> xr.Dataset:
+    """The verdicts on activations."""
+    return adjudicate(maps, **options).sel(of="activation")
+
+
 @pytest.fixture(scope="module")
 def maps() -> xr.Dataset:
     noise = np.random.default_rng(1).normal(size=(8, 900))
@@ -43,7 +48,7 @@ def maps() -> xr.Dataset:
 
 @pytest.fixture(scope="module")
 def verdicts(maps) -> xr.Dataset:
-    return adjudicate(maps, periods=PERIODS, folds=3)
+    return judged(maps, periods=PERIODS, folds=3)
 
 
 def test_each_is_what_was_planted(verdicts):
@@ -103,7 +108,7 @@ def test_numbers_are_those_of_a_plain_fit(maps, verdicts):
 def test_held_out_prompts_are_not_looked_at(maps):
     """A neuron that stores every prompt by heart has no heuristic that predicts the others."""
     by_heart = maps_of(GRID, np.random.default_rng(5).permutation(900)[None].astype(float))
-    found = adjudicate(by_heart, periods=PERIODS, threshold=0.01, alpha=1.0, folds=3)
+    found = judged(by_heart, periods=PERIODS, threshold=0.01, alpha=1.0, folds=3)
     # All that can match does, and none of it helps.
     assert found["n_parameters"].sel(description="heuristics") > 100
     assert found["r2"].sel(description="heuristics") < 0
@@ -113,12 +118,12 @@ def test_held_out_prompts_are_not_looked_at(maps):
 def test_a_cosine_of_period_2_is_a_parity():
     values = cosine("a+b", 2, 0) + 0.3 * np.random.default_rng(0).normal(size=900)
     maps = maps_of(GRID, values[None])
-    assert adjudicate(maps, periods=PERIODS, folds=2)["verdict"].item() == "undecided"
+    assert judged(maps, periods=PERIODS, folds=2)["verdict"].item() == "undecided"
 
 
 def test_interval_covers_the_difference_on_other_prompts(maps, verdicts):
     """Another split gives differences within what the intervals allow."""
-    other = adjudicate(maps, periods=PERIODS, folds=3, seed=9)
+    other = judged(maps, periods=PERIODS, folds=3, seed=9)
     decided = verdicts["verdict"].isin(["waves", "heuristics"])
     width = verdicts["difference_high"] - verdicts["difference_low"]
     moved = np.abs(other["difference"] - verdicts["difference"])
@@ -133,13 +138,13 @@ def test_one_operand_and_a_modulus():
     noise = 0.2 * np.random.default_rng(0).normal(size=(2, 200))
     numbers = {"a": a, "result": a // 5}
     values = np.stack([wave, (a % 7 == 3) * 1.0]) + noise
-    found = adjudicate(maps_of(numbers, values), periods=(25,), folds=3)
+    found = judged(maps_of(numbers, values), periods=(25,), folds=3)
     assert found["verdict"].values.tolist() == ["waves", "heuristics"]
     p = 31
     pairs = grid(p)
     modular = {**pairs, "result": pairs["result"] % p}
     waves = np.cos(2 * np.pi * 4 * modular["result"] / p)[None]
-    assert adjudicate(maps_of(modular, waves), periods=(p / 4,), folds=2)["verdict"] == "waves"
+    assert judged(maps_of(modular, waves), periods=(p / 4,), folds=2)["verdict"] == "waves"
 
 
 def test_constant_maps_have_no_numbers(verdicts):
@@ -164,7 +169,20 @@ def test_refusals(maps, unchecked):
         ({"threshold": 2}, "threshold is 2"),
     ]:
         with pytest.raises(InvalidInput, match=message):
-            adjudicate(maps, **{"periods": PERIODS, **options})
+            judged(maps, **{"periods": PERIODS, **options})
     with pytest.raises(MechnumError, match="the maps have no 'activation'"):
-        adjudicate(maps.drop_vars("activation"))
+        judged(maps.drop_vars("activation"))
     assert wave_columns({"a": np.arange(5), "result": np.arange(5)}, (2,)).shape == (5, 3)
+
+
+def test_each_state_has_a_verdict_with_the_same_heuristics(maps):
+    """A pre-activation that is another neuron's wave: its verdict follows what it is itself."""
+    some = maps.isel(node=[4, 0])
+    both = some.assign(pre=some["activation"].copy(data=some["activation"].values[::-1]))
+    found = adjudicate(both, periods=PERIODS, folds=3, of=("activation", "pre"))
+    assert found["verdict"].sel(of="activation").values.tolist() == ["waves", "heuristics"]
+    assert found["verdict"].sel(of="pre").values[1] == "waves"
+    alone = judged(some, periods=PERIODS, folds=3)
+    xr.testing.assert_allclose(found.sel(of="activation", drop=True), alone.drop_vars("of"))
+    parameters = found["n_parameters"].sel(description="heuristics")
+    np.testing.assert_array_equal(parameters.sel(of="pre"), parameters.sel(of="activation"))
