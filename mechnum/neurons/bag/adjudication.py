@@ -53,8 +53,9 @@ def adjudicate(
         periods, variables, linear: of the waves, as in `fit`; by default those in a, b and a+b. For
             nets that add modulo p give the periods of their key frequencies, p / k, "a-b" as well,
             and no linear terms.
-        of: which variables of the maps are predicted, always with the heuristics that the activation
-            matches. Waves are made for pre-activations ("pre"), indicators for activations.
+        of: which variables of the maps are predicted, always with the heuristics that the
+            activation matches. Waves are made for pre-activations ("pre"), indicators for
+            activations.
         threshold, alpha, negative, lengths, moduli: as in `heuristics`.
         folds: in how many parts the prompts are split at random; each is held out once.
         margin: differences of R² no larger than this are none: a cosine of period 2 and a
