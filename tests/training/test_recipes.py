@@ -133,7 +133,8 @@ def test_helix_start_has_small_random_vectors_and_one_seed():
 
 
 def test_all_recipes_that_were_run_are_bundled():
-    assert set(BUNDLED) >= {"clock-113", "clock-59", "adder-gptj", "adder-pythia", "adder-llama"}
+    adders = {f"adder-{kind}" for kind in ("gptj", "pythia", "llama", "scratch", "rescued")}
+    assert set(BUNDLED) >= adders | {"clock-113", "clock-59", "pizza-59"}
 
 
 @pytest.fixture(scope="module", params=BUNDLED.items(), ids=BUNDLED)
