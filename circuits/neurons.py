@@ -70,11 +70,12 @@ def measure_neurons(
     Raises:
         MechnumError: on a model without MLPs, too few pairs, and prompts that it cannot read.
     """
+    modular, prompts = isinstance(task, ModularAddition), task.prompts(model)
+    # First, since it refuses periods that these prompts cannot tell apart.
+    fitted = fit(model, task, of, fit_periods, seed=seed)
     ranked = rank(model, pairs, top, by=by, metric=metric, seed=seed)
     top_table = ranked["top"].to_dataset()
     names = [str(name) for name in top_table["node"].values]
-    modular, prompts = isinstance(task, ModularAddition), task.prompts(model)
-    fitted = fit(model, task, of, fit_periods, seed=seed)
     maps = operand_maps(model, prompts, names)
     gated = model.spec.gated
     bag = heuristics(maps, negative=gated)

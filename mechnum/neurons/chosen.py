@@ -76,11 +76,25 @@ def at_nodes(table: xr.Dataset, nodes: Sequence[Node]) -> xr.Dataset:
             neuron=xr.DataArray(list(indices), dims="node", coords={"node": labels}),
         )
     except KeyError:
-        held = set(table["layer"].values.tolist())
-        missing = next((node for node in nodes if node.layer not in held), nodes[0])
+        layers, indices = (set(table[name].values.tolist()) for name in ("layer", "neuron"))
+        missing = next(n for n in nodes if n.layer not in layers or n.index not in indices)
         raise MechnumError(
-            f"the table has no {missing}: its layers are {sorted(held)}, choose among them"
+            f"the table has no {missing}: it has neurons {min(indices)} to {max(indices)} of the "
+            f"layers {', '.join(map(str, sorted(layers)))}; choose among them"
         ) from None
+
+
+def check_fit_of(model: Model, fitted: xr.Dataset) -> None:
+    """Refuses fits of another model, or of weights that have changed since.
+
+    Raises:
+        MechnumError: on these.
+    """
+    if fitted.attrs.get("model_fingerprint") != model.fingerprint:
+        raise MechnumError(
+            f"the fits are of {fitted.attrs.get('model', 'another model')}, or of other weights "
+            f"than {model.name} has now: fit this model"
+        )
 
 
 def node_coordinates(nodes: Sequence[Node]) -> dict[str, tuple[str, np.ndarray]]:

@@ -33,9 +33,10 @@ def described(
     Returns:
         Over node, in the order of `top`, with the coordinates layer and neuron: `total`, `direct`
         and `estimate`, the two first with `_low`, `_high` and `_q`; the fit as `formula` in words,
-        `r2` and `nrmse` held out, `sum_share`, and `fit_q`; `t_in`, `t_out`; `heuristics` in words
-        and `heuristic_score`, that of the best match; and for each state adjudicated, `verdict`,
-        `r2_waves`, `r2_heuristics`, `difference` with its ends, each followed by ` <state>`.
+        `r2` and `nrmse` held out, `sum_share`, and `fit_q`; `t_in`, `t_out`, and `no_period`, why
+        one is missing; `heuristics` in words and `heuristic_score`, that of the best match; and for
+        each state adjudicated, `verdict`, `r2_waves`, `r2_heuristics`, `difference` with its ends,
+        each followed by ` <state>`.
     """
     nodes = chosen_neurons(model, [str(name) for name in top["node"].values])
     own = at_nodes(fitted, nodes)
@@ -46,10 +47,13 @@ def described(
             columns[name + end] = top[name + end].values
     columns["estimate"] = top["estimate"].values
     columns["formula"] = [formula(own.isel(node=row)) for row in range(len(nodes))]
+    missing = np.full(len(nodes), np.nan)
     for name in _FITS:
-        columns["fit_q" if name == "q" else name] = own[name].values
+        # Fits in one operand have no waves in a+b.
+        columns["fit_q" if name == "q" else name] = own[name].values if name in own else missing
     for name in ("t_in", "t_out"):
-        columns[name] = np.full(len(nodes), np.nan) if periods is None else periods[name].values
+        columns[name] = missing if periods is None else periods[name].values
+    columns["no_period"] = [""] * len(nodes) if periods is None else list(periods["reason"].values)
     columns["heuristics"] = [str(label) for label in bag["label"].values]
     columns["heuristic_score"] = bag["best_score"].where(bag["match"]).max("kind").values
     for state in [] if judged is None else judged["of"].values.tolist():

@@ -30,22 +30,25 @@ def shown_frame(results: xr.DataTree) -> pd.DataFrame:
         "total": "total",
         "total_q": "q",
         "direct": "direct",
-        "formula": "fit",
-        "r2": "R²",
-        "sum_share": "a+b share",
         "t_in": "T_in",
         "t_out": "T_out",
+        "sum_share": "a+b_share",
+        "r2": "R²",
         "heuristics": "heuristics",
-        "verdict pre": "better for pre",
-        "verdict activation": "better for activation",
-        "total_low": "total low",
-        "total_high": "total high",
-        "direct_low": "direct low",
-        "direct_high": "direct high",
-        "direct_q": "direct q",
+        "formula": "fit",
+        "verdict pre": "better_for_pre",
+        "verdict activation": "better_for_activation",
+        "total_low": "total_low",
+        "total_high": "total_high",
+        "direct_low": "direct_low",
+        "direct_high": "direct_high",
+        "direct_q": "direct_q",
         "estimate": "estimate",
         "nrmse": "NRMSE",
+        "no_period": "no_period",
     }
+    # Without a+b there is nothing to say about it.
+    frame = frame.dropna(axis="columns", how="all")
     return frame[[name for name in names if name in frame]].rename(columns=names)
 
 
@@ -128,6 +131,8 @@ def period_counts(results: xr.DataTree) -> pd.DataFrame | None:
     if periods is None:
         return None
     counts = periods["count"].transpose("period", "written").to_pandas()
+    order = np.argsort(counts.index.to_numpy(dtype=float))
+    counts = counts.iloc[order, [*order, len(order)]]
     counts.index = [f"{period:.4g}" for period in counts.index]
     counts.columns = [*counts.index, *counts.columns[len(counts.index) :]]
     return counts

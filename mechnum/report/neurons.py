@@ -28,6 +28,20 @@ from mechnum.report.summary import bare_table
 if TYPE_CHECKING:
     from rich.console import Group
 
+_NEARLY = 0.9
+# How parts that may be left out are called.
+_PARTS = {
+    "periods": "periods read and written",
+    "adjudication": "waves or heuristics",
+    "kept": "accuracy of the best neurons",
+    "replaced": "accuracy of their fits",
+    "mlps": "MLPs and their neurons",
+    "knock_out": "knock-outs by heuristic",
+    "by_prompt": "knock-outs by prompt",
+    "frequencies": "single frequencies",
+    "phases": "phases",
+}
+
 
 def neurons_page(results: xr.DataTree) -> Page:
     """The page of what `mechnum.circuits.neurons.measure_neurons` gave."""
@@ -100,7 +114,7 @@ def _found(results: xr.DataTree) -> Section:
     )
     points = _points(results)
     left = reading.structured(results.attrs.get("left_out", {}))
-    points += [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    points += [(f"Left out: {_PARTS[name]}", f"{why}.") for name, why in left.items()]
     return Section("What was found", [Text(points=points), Text([note])])
 
 
@@ -108,19 +122,15 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What was found, in a sentence each."""
     table = results["neurons"].to_dataset()
     sure = int((table["total_q"] < words.SURE).sum())
-    points = [
-        (
-            "Effects",
-            f"{sure:,} of the {table.sizes['node']:,} described neurons have a total effect at "
-            f"{words.FDR}.",
-        )
-    ]
+    text = f"{sure:,} of the {table.sizes['node']:,} described neurons have a total effect at "
+    points = [("Effects", f"{text}{words.FDR}.{_few(int(results.attrs['n_held_out']))}")]
     r2 = table["r2"].dropna("node")
     if len(r2):
         good = float((r2 > 0.5).mean())
-        text = f"{words.percent(good)} of them are waves with a held-out R² above 0.5"
-        share = words.number(float(table["sum_share"].mean()))
-        points.append(("Waves", f"{text}; the mean a+b share is {share}."))
+        text = f"the fit explains half or more, held out, of {words.percent(good)} of them"
+        share = float(table["sum_share"].mean())
+        text += f"; the mean a+b share is {words.number(share)}" if share == share else ""
+        points.append(("Waves", f"{text}."))
     if (periods := reading.group(results, "periods")) is not None:
         points += _agreement(periods)
     some = kind_frame(results).set_index("kind").loc["any"]
@@ -132,20 +142,43 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     return points
 
 
+def _few(n_pairs: int) -> str:
+    """What so few pairs cannot show."""
+    least = 2.0 ** (1 - n_pairs)
+    if least <= words.SURE:
+        return ""
+    return f" With {n_pairs} held-out pairs no p is below {words.number(least)}: give more pairs."
+
+
 def _agreement(periods: xr.Dataset) -> list[tuple[str, str]]:
     share, null, p = (float(periods[f"agreement{end}"]) for end in ("", "_null", "_p"))
-    if share != share:
+    # One period alone is read and written by all.
+    if share != share or periods.sizes["period"] < 2:
         return []
-    text = f"{words.percent(share)} write the period that they read (by chance "
-    return [("Periods", f"{text}{words.percent(null)}, p {words.q_value(p)}).")]
+    n = int(periods["count"].sum())
+    text = (
+        f"of {n:,} that read waves of a+b, {words.percent(share)} write the period that they read"
+    )
+    return [("Periods", f"{text} (by chance {words.percent(null)}, p {words.q_value(p)}).")]
 
 
 def _kept(kept: xr.Dataset) -> str:
-    """From which k on the best neurons do nine tenths of what the model does."""
-    given, whole = kept["accuracy"].sel(order="given"), float(kept["model_accuracy"])
-    enough = given["k"].values[given.values >= 0.9 * whole]
-    said = f"the model answers {words.percent(whole)} of {kept.sizes['prompt']} prompts"
-    if not len(enough) or whole == 0:
-        return f"{said}, and no number of kept neurons that was tried comes within a tenth of it."
-    k = int(enough.min())
-    return f"{said}, and {words.percent(float(given.sel(k=k)))} with the best {k:,} neurons alone."
+    """How few of the best neurons, from which number on, do nine tenths of what the model does."""
+    given = kept["accuracy"].sel(order="given")
+    whole, none = float(kept["model_accuracy"]), float(kept["ablated_accuracy"])
+    said = (
+        f"the model answers {words.percent(whole)} of {kept.sizes['prompt']} prompts, and "
+        f"{words.percent(none)} with every neuron at its mean"
+    )
+    if none >= _NEARLY * whole:
+        return f"{said}, so that neurons at the last position decide little."
+    # From there on, not only there; all neurons are the model itself.
+    short = given["k"].values[given.values < _NEARLY * whole]
+    enough = given["k"].values[given["k"].values > short.max(initial=0)]
+    some = enough[enough < int(kept.attrs["n_neurons"])]
+    if not len(some):
+        return f"{said}; no part of the neurons that was tried comes within a tenth of the model."
+    k = int(some.min())
+    return (
+        f"{said}; with the best {k:,} neurons alone it is {words.percent(float(given.sel(k=k)))}."
+    )

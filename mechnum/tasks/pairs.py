@@ -160,7 +160,8 @@ class Pairs:
         n_first = round(share * len(self))
         if not 0 < n_first < len(self):
             raise MechnumError(
-                f"{len(self)} pairs cannot be split at a share of {share}: both parts need one"
+                f"{len(self)} pairs cannot be split at a share of {share}, since "
+                "both parts need one: give more pairs"
             )
         order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(len(self))
         return self.select(order[:n_first].tolist()), self.select(order[n_first:].tolist())

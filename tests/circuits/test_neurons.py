@@ -40,7 +40,11 @@ def test_rows_are_what_each_description_says_of_the_neuron(found):
         for column in ("r2", "nrmse", "sum_share"):
             assert table[column].values[row] == pytest.approx(float(own[column]))
         largest = own["amplitude"].sel(variable="a+b").idxmax("period")
-        assert table["t_in"].values[row] == float(largest)
+        if own["sum_share"] >= 0.01 and own["r2"] > 0:
+            assert table["t_in"].values[row] == float(largest)
+        else:
+            assert np.isnan(table["t_in"].values[row])
+            assert table["no_period"].values[row]
         assert table["heuristics"].values[row] == str(bag["label"].values[row])
     top = found["rank/top"].to_dataset()
     np.testing.assert_array_equal(table["total"], top["total"].mean("pair"))
@@ -106,7 +110,8 @@ def test_what_cannot_be_measured_is_left_out_with_its_reason(monkeypatch):
     assert not {"/knock_out", "/by_prompt", "/periods"} & set(found.groups)
     assert np.isnan(found["neurons"]["t_in"]).all()
     page = page_of(found).html()
-    assert all(f"Left out: {name}" in page for name in left_out)
+    for name in ("knock-outs by heuristic", "knock-outs by prompt", "periods read and written"):
+        assert f"Left out: {name}" in page
 
 
 def test_models_without_neurons_are_refused():

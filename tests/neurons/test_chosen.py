@@ -58,5 +58,7 @@ def test_rows_of_a_table(model):
     assert found["x"].values.tolist() == [5, 3]
     assert found["node"].values.tolist() == ["neuron 2.1", "neuron 0.3"]
     assert found["layer"].values.tolist() == [2, 0]
-    with pytest.raises(MechnumError, match=r"no neuron 1\.0: its layers are \[0, 2\]"):
+    with pytest.raises(MechnumError, match=r"no neuron 1\.0: it has neurons 0 to 3 of"):
         at_nodes(table, [Node("neuron", 0, 0), Node("neuron", 1, 0)])
+    with pytest.raises(MechnumError, match=r"no neuron 2\.9: it has neurons 0 to 3"):
+        at_nodes(table, [Node("neuron", 2, 9)])

@@ -227,6 +227,14 @@ def parse_heuristic(words: str) -> Heuristic:
     )
 
 
+def _is_one_value(one: Heuristic, numbers: Numbers, held: Bool[np.ndarray, " prompt"]) -> bool:
+    """Whether a residue or range holds for one number alone, as 9 modulo 11 below 20."""
+    if not isinstance(one, (Residue, InRange)):
+        return False
+    values = numbers["a" if one.variable == "both" else one.variable]
+    return len(np.unique(values[held])) < 2
+
+
 def all_heuristics(
     numbers: Numbers, lengths: Sequence[int] = LENGTHS, moduli: Sequence[int] = MODULI
 ) -> tuple[Heuristic, ...]:
@@ -256,7 +264,7 @@ def all_heuristics(
     found: dict[tuple[str, str, bytes], Heuristic] = {}
     for one in _candidates(numbers, operands, lengths, moduli):
         held = one.holds(numbers)
-        if 1 < held.sum() <= MOST * len(held):
+        if 1 < held.sum() <= MOST * len(held) and not _is_one_value(one, numbers, held):
             found.setdefault((one.kind, one.variable, np.packbits(held).tobytes()), one)
     return tuple(found.values())
 

@@ -23,6 +23,7 @@ from mechnum.neurons.bag.kinds import (
     Heuristic,
     Numbers,
     all_heuristics,
+    parse_heuristic,
 )
 from mechnum.neurons.bag.overlap import (
     chance,
@@ -72,9 +73,10 @@ def heuristics(
     since a neuron of the same activation everywhere would match what its output weights say.
 
     Sets of results ("multi-result") are chosen for each neuron: the 2 to 4 results to which it
-    writes most on average, where they cover .95 of its top prompts. Nikankin et al. 2025 use them
-    for quotients alone, of which there are few; here they are tested on every task, with p times
-    the number of sets that could have been chosen.
+    writes most on average, where they stand out from all other results (by half of the way to the
+    median one: the crest of a wave has neighbours) and cover .95 of its top prompts. Nikankin et
+    al. 2025 use them for quotients alone, of which there are few; here they are tested on every
+    task, with p times the number of sets that could have been chosen.
     Heuristics that cannot tell the prompts apart are left out, see `all_heuristics`.
 
     Args:
@@ -88,10 +90,11 @@ def heuristics(
         Over (node, heuristic, sign): `score`, `p`, `q` and `matched`. The coordinate `heuristic` is
         in words, with `heuristic_kind`, `variable` and `n_prompts` (k) beside; `sign` is
         "positive", with "negative" where asked. Over (node, kind): `match`, and of the best
-        heuristic of each kind `best` in words, `best_score`, `best_p`, `best_q` and `best_sign`;
+        heuristic of each kind `best` in words, `best_score`, `best_p`, `best_q`, `best_sign` and
+        `best_explained`, the share of the variance of what it is scored on that it has;
         matches come before others, then the score decides, then p. Where a kind has no heuristic
         on these prompts, `best` is empty and the numbers are NaN. `label` over node: the best
-        match of each kind in words, the highest score first; empty for none. The attributes state
+        match of each kind in words, what explains most first; empty for none. The attributes state
         the null.
 
     Raises:
@@ -118,7 +121,7 @@ def heuristics(
     needed[-1] = max(threshold, COVERED)
     matched = (found.score >= needed[:, None] - 1e-9) & (q <= alpha)
     dims = ("node", "heuristic", "sign")
-    return xr.Dataset(
+    table = xr.Dataset(
         {
             "score": (dims, found.score[:, :-1].astype(np.float32)),
             "p": (dims, found.p[:, :-1]),
@@ -145,6 +148,7 @@ def heuristics(
             "left_out": f"heuristics of one prompt or none, or of more than {MOST:.0%} of them",
         },
     )
+    return _with_labels(table, activation, logit, numbers)
 
 
 def _scored(
@@ -223,19 +227,41 @@ def _by_kind(
         "best": (dims, best.astype(str)),
         **{name: (dims, table) for name, table in numbers.items()},
         "best_sign": (dims, best_sign.astype(str)),
-        "label": (("node",), np.array(_labels(match, best, best_sign, numbers["best_score"]))),
     }
 
 
-def _labels(
-    match: Bool[np.ndarray, "node kind"],
-    best: np.ndarray,
-    best_sign: np.ndarray,
-    score: Float[np.ndarray, "node kind"],
-) -> list[str]:
+def _with_labels(
+    table: xr.Dataset,
+    activation: Float[np.ndarray, "node prompt"],
+    logit: Float[np.ndarray, "node prompt"],
+    numbers: Numbers,
+) -> xr.Dataset:
+    """How much of a neuron its best heuristics explain, and those that match, most first."""
+    best, signs = table["best"].values, table["best_sign"].values
+    explained = np.full(best.shape, np.nan)
+    for words in set(best.ravel()) - {""}:
+        one = parse_heuristic(words)
+        held = one.holds(numbers).astype(np.float64)
+        nodes, kinds = np.nonzero(best == words)
+        values = (logit if one.direct else activation)[nodes].astype(np.float64)
+        explained[nodes, kinds] = _squared_correlation(values, held)
+    match = table["match"].values
     labels = []
-    for node in range(len(match)):
-        order = [kind for kind in np.argsort(-score[node], kind="stable") if match[node, kind]]
-        low = {kind: " (negative)" if best_sign[node, kind] == "negative" else "" for kind in order}
+    for node, own in enumerate(explained):
+        order = [kind for kind in np.argsort(-own, kind="stable") if match[node, kind]]
+        low = {kind: " (negative)" if signs[node, kind] == "negative" else "" for kind in order}
         labels.append("; ".join(best[node, kind] + low[kind] for kind in order))
-    return labels
+    return table.assign(
+        best_explained=(("node", "kind"), explained), label=("node", np.array(labels))
+    )
+
+
+def _squared_correlation(
+    values: Float64[np.ndarray, "node prompt"], held: Float64[np.ndarray, " prompt"]
+) -> Float64[np.ndarray, " node"]:
+    """Share of each neuron's variance that the indicator has; NaN where a neuron is constant."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    indicator = held - held.mean()
+    size = np.square(centred).sum(axis=1) * np.square(indicator).sum()
+    with np.errstate(invalid="ignore"):
+        return np.square(centred @ indicator) / np.where(size > 0, size, np.nan)

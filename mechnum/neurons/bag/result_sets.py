@@ -14,6 +14,9 @@ from mechnum.neurons.bag.overlap import Ranks, chance, expected_overlap, p_of_ei
 SIZES = (2, 3, 4)
 # The share of a neuron's top prompts that the set has to cover (Nikankin et al. 2025).
 COVERED = 0.95
+# How far below the set the next result has to be, of the way from the set to the median result: the
+# crest of any wave has a few highest results, and others beside them that are nearly as high.
+STANDS_OUT = 0.5
 
 
 class ResultSet(NamedTuple):
@@ -37,14 +40,15 @@ def best_sets(
 ) -> list[ResultSet | None]:
     """For each neuron the set with the highest score, and the lowest p where they are equal.
 
-    Of each size only the results with the largest mean value are looked at.
+    Of each size only the results with the largest mean value are looked at, and only where they
+    stand out from the next one.
 
     Args:
         order: `ranks(values)`.
         read: ranks of the activations, which have to overlap with the set as well.
 
     Returns:
-        None for a neuron whose sets all hold for too many prompts.
+        None for a neuron whose sets all hold for too many prompts or do not stand out.
     """
     results, which = np.unique(result, return_inverse=True)
     counts = np.bincount(which)
@@ -53,7 +57,10 @@ def best_sets(
     belongs = np.zeros((len(result), len(results)))
     belongs[np.arange(len(result)), which] = 1
     means = values.astype(np.float64) @ belongs / counts
-    top = np.argsort(-means, axis=1, kind="stable")[:, : max(SIZES)]
+    falling = np.argsort(-means, axis=1, kind="stable")
+    top = falling[:, : max(SIZES)]
+    highest = np.take_along_axis(means, falling[:, : max(SIZES) + 1], axis=1)
+    middle = np.median(means, axis=1)
     rows_of = [np.flatnonzero(which == one) for one in range(len(results))]
     found: list[ResultSet | None] = []
     for node, chosen in enumerate(top):
@@ -64,7 +71,9 @@ def best_sets(
         best = None
         for size in sizes:
             held = np.concatenate([rows_of[place] for place in chosen[:size]])
-            if len(held) > MOST * len(result):
+            least, following = highest[node, size - 1 : size + 1]
+            stands_out = least - following >= STANDS_OUT * (least - middle[node]) > 0
+            if len(held) > MOST * len(result) or not stands_out:
                 continue
             chances = chance(len(result), len(held))
             overlap = expected_overlap(written, held)

@@ -17,11 +17,13 @@ from torch import Tensor
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
+from mechnum.neurons.chosen import at_nodes
 from mechnum.neurons.effects.keeping import Setting
 from mechnum.neurons.effects.order import Order
 from mechnum.neurons.states import STATE_OF
 from mechnum.neurons.waves.formulas import predict
 from mechnum.patching.node_names import NodeNames
+from mechnum.patching.nodes import Node
 from mechnum.tasks.states import numbers_of, runs_at
 from mechnum.tasks.task import Task
 
@@ -163,15 +165,10 @@ def _predicted(
 ) -> Float32[np.ndarray, "prompt place"]:
     """What the fits say of these neurons for each prompt."""
     found = np.empty((len(numbers), len(neurons)), dtype=np.float32)
-    known = set(fitted["layer"].values.tolist())
     for layer in np.unique(neurons[:, 0]).tolist():
-        if layer not in known:
-            raise MechnumError(
-                f"layer {layer} was not fitted: fit all layers of the order, or leave it out there"
-            )
         own = neurons[:, 0] == layer
-        wanted = fitted.sel(layer=layer).sel(neuron=neurons[own, 1])
-        found[:, own] = predict(wanted, numbers).transpose("prompt", "neuron")
+        nodes = [Node("neuron", layer, int(index)) for index in neurons[own, 1]]
+        found[:, own] = predict(at_nodes(fitted, nodes), numbers).transpose("prompt", "node")
     if not np.isfinite(found).all():
         layer, neuron = neurons[~np.isfinite(found).all(0)][0].tolist()
         raise MechnumError(f"neuron {layer}.{neuron} has no fit: leave it out of the order")

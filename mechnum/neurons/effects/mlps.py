@@ -17,7 +17,7 @@ from mechnum.errors import MechnumError
 from mechnum.inputs import seed_sequence
 from mechnum.intervals import RESAMPLES, mean_interval
 from mechnum.models.model import Model
-from mechnum.neurons.chosen import layers_with_neurons
+from mechnum.neurons.chosen import at_nodes, check_fit_of, layers_with_neurons
 from mechnum.neurons.effects.order import Order, ordered_neurons
 from mechnum.patching.batches import Direction
 from mechnum.patching.circuit.faithfulness import ratio
@@ -81,7 +81,8 @@ def mlp_shares(
     if position == "each":
         raise MechnumError("positions have shares of their own: call mlp_shares for each position")
     if "sum_share" not in fitted:
-        raise MechnumError("the fit has no 'sum_share': give what mechnum.neurons.fit returns")
+        raise MechnumError("the fit has no 'sum_share': fit with 'a+b' among the variables")
+    check_fit_of(model, fitted)
     own = layers_with_neurons(model, layers)
     n_best = max(1, round(share * model.spec.n_layers * model.spec.d_mlp))
     best = ordered_neurons(model, order)[:n_best]
@@ -118,10 +119,13 @@ def mlp_shares(
 
 def _sum_shares(fitted: xr.Dataset, best: Order, layers: Sequence[int]) -> dict[str, Any]:
     """Mean share of a + b of the best neurons of each layer, and how many these are."""
-    table = fitted["sum_share"].reindex(layer=list(layers))
+    fitted_layers = set(fitted["layer"].values.tolist())
     means, counts = np.full(len(layers), np.nan), np.zeros(len(layers), dtype=np.int64)
     for row, layer in enumerate(layers):
-        shares = table.values[row, np.searchsorted(table["neuron"], best[best[:, 0] == layer, 1])]
+        nodes = [Node("neuron", layer, int(index)) for index in best[best[:, 0] == layer, 1]]
+        if not nodes or layer not in fitted_layers:
+            continue
+        shares = at_nodes(fitted[["sum_share"]], nodes)["sum_share"].values
         shares = shares[np.isfinite(shares)]
         counts[row] = len(shares)
         if len(shares):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float64
 
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.fourier.periods import PERIODS, default_periods
@@ -51,8 +52,9 @@ def fit(
     Args:
         of: "pre", what the activation function reads (in gated MLPs the gate); "hidden", the
             activation after any gate.
-        periods: T ≥ 2; by default those of 2, 5, 10 and 100 that this range of operands can hold
-            (attribute `left_out` names the others), and of modular nets the periods p/k of the key
+        periods: T ≥ 2; by default those of 2, 5, 10 and 100 that are no longer than the range of
+            the operands, and so many that all terms are at most half as many as the prompts
+            (attribute `left_out` names the others); of modular nets the periods p/k of the key
             frequencies of their embedding.
         variables: what has waves, sums and differences of operands; by default a, b and a+b. A
             modular net's neurons compute products cos(wa)·cos(wb), which are waves in a+b and a−b:
@@ -87,7 +89,12 @@ def fit(
     given = _default_variables(task, prompts) if variables is None else tuple(variables)
     operands = operands_in(given)
     numbers = numbers_of(prompts, operands)
-    chosen = default_periods(model, task, numbers[:, 0]) if periods is None else tuple(periods)
+    if periods is not None:
+        chosen = tuple(periods)
+    elif modular:
+        chosen = default_periods(model, task, numbers[:, 0])
+    else:
+        chosen = _periods_within(numbers, len(given))
     design = wave_design(
         numbers, operands, given, chosen, not modular if linear is None else linear
     )
@@ -157,6 +164,21 @@ def fit_values(
     for part in track(list(batches(table.shape[1], 8 * len(table))), "neuron fits"):
         fits.add(rows, table[:, part], part.start)
     return fits.result()
+
+
+def _periods_within(
+    numbers: Float64[np.ndarray, "prompt operand"], n_variables: int
+) -> tuple[float, ...]:
+    """Periods that these prompts can tell apart; the shortest are the first to go."""
+    n_values = min(len(np.unique(column)) for column in numbers.T)
+    fitting = [float(period) for period in PERIODS if period <= n_values]
+    most = len(np.unique(numbers, axis=0)) / 2
+    # The sine of T = 2 is no column.
+    while (
+        fitting and 1 + numbers.shape[1] + n_variables * (2 * len(fitting) - (2 in fitting)) > most
+    ):
+        fitting.pop(0)
+    return tuple(fitting) or (float(max(n_values, 2)),)
 
 
 def _default_variables(task: Task, prompts: Sequence[Prompts]) -> tuple[str, ...]:

@@ -121,11 +121,12 @@ def _waves(fitted: xr.Dataset) -> list[tuple[float, str]]:
 
 def _shifted(name: str, shift: float) -> str:
     """`a − 3.2`."""
-    rounded = f"{abs(shift):.3g}" if abs(shift) >= 0.05 else "0"
-    return name if rounded == "0" else f"{name} {'−' if shift > 0 else '+'} {rounded}"
+    rounded = f"{abs(shift):.4g}" if abs(shift) >= 100 else f"{abs(shift):.3g}"
+    return name if abs(shift) < 0.005 else f"{name} {'−' if shift > 0 else '+'} {rounded}"
 
 
 def _signed(size: float, words: str, first: bool) -> str:
     sign = ("−" if size < 0 else "") if first else (" − " if size < 0 else " + ")
-    number = f"{abs(size):.2g}"
+    # Two significant digits, never as 1.2e+02.
+    number = f"{float(f'{abs(size):.2g}'):g}"
     return f"{sign}{number}{words}"

@@ -17,7 +17,13 @@ from mechnum.fourier.spectra import power_of
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.memory import batches
 from mechnum.models.model import Model
-from mechnum.neurons.chosen import at_nodes, chosen_neurons, layers_with_neurons, node_coordinates
+from mechnum.neurons.chosen import (
+    at_nodes,
+    check_fit_of,
+    chosen_neurons,
+    layers_with_neurons,
+    node_coordinates,
+)
 from mechnum.neurons.waves.sums import FITTED
 from mechnum.patching.node_names import NodeNames
 from mechnum.patching.provenance import model_attributes
@@ -27,6 +33,7 @@ from mechnum.tasks.single_numbers import number_tokens
 # a + b of two operands up to 99 (Kantamneni & Tegmark 2025).
 SUMS = range(199)
 ALPHA = 0.05
+LEAST_SHARE = 0.01  # Of the squared terms: below it a neuron does not read a+b.
 OTHER = "other"
 # How far, in waves over all numbers, a period that is no bin of theirs may be from the one found.
 _TOLERANCE = 1.0
@@ -62,7 +69,8 @@ def periods(
 
     Returns:
         Over (layer, neuron), or over `node` for chosen neurons: `t_in`, NaN where the fit explains
-        nothing (q > .05) or has no waves in a+b; `t_out`, NaN where a neuron writes the same to all
+        nothing (q > .05, or a held-out R² of 0 or less) or has less than .01 of its squared terms
+        in waves of a+b; `t_out`, NaN where a neuron writes the same to all
         numbers; `group`, the fit's period that T_out belongs to, NaN for none; `reason`, why one is
         missing. `count` over (period, written): neurons by T_in and group. `agreement`, the share
         of those counted whose group is their T_in; `agreement_null` and `agreement_p`, its mean
@@ -81,7 +89,7 @@ def periods(
         own = SUMS if modulus is None else range(modulus)
         numbers = torch.tensor(list(number_tokens(model, own).values()))
     check_numbers_of(model, numbers)
-    table = fitted[["amplitude", "sum_share", "q", "status"]].sel(variable="a+b")
+    table = fitted[["amplitude", "sum_share", "r2", "q", "status"]].sel(variable="a+b")
     asked = layers_with_neurons(model) if nodes is None else [node.layer for node in nodes]
     layers = [layer for layer in table["layer"].values.tolist() if layer in asked]
     t_out = xr.full_like(table["q"], np.nan)
@@ -116,11 +124,7 @@ def _check(model: Model, fitted: xr.Dataset) -> None:
         )
     if not {"layer", "neuron"} <= set(fitted["q"].dims):
         raise MechnumError("the fits are no table over layer and neuron: give what `fit` returned")
-    if fitted.attrs.get("model_fingerprint") != model.fingerprint:
-        raise MechnumError(
-            f"the fits are of {fitted.attrs.get('model', 'another model')}, or of other weights "
-            f"than {model.name} has now: fit this model"
-        )
+    check_fit_of(model, fitted)
 
 
 def _strongest(rows: Float[np.ndarray, "neuron number"]) -> Float64[np.ndarray, " neuron"]:
@@ -137,8 +141,9 @@ def _strongest(rows: Float[np.ndarray, "neuron number"]) -> Float64[np.ndarray, 
 def _read_and_written(table: xr.Dataset, n_numbers: int, exact: bool) -> xr.Dataset:
     """`t_in`, `t_out`, `group` and `reason` of every neuron."""
     fitted_periods = table["period"].values
-    waves = table["sum_share"] > _ROUNDING
-    fits = (table["status"] == FITTED) & (table["q"] <= ALPHA) & waves
+    waves = table["sum_share"] >= LEAST_SHARE
+    explains = (table["q"] <= ALPHA) & (table["r2"] > 0)
+    fits = (table["status"] == FITTED) & explains & waves
     # Neurons without a fit have amplitudes that are not numbers.
     strongest = table["amplitude"].fillna(0).argmax("period").values
     t_in = xr.where(fits, table["q"].copy(data=fitted_periods[strongest]), np.nan)
@@ -151,8 +156,8 @@ def _read_and_written(table: xr.Dataset, n_numbers: int, exact: bool) -> xr.Data
     near = distance.min(axis=-1) <= (1e-6 if exact else _TOLERANCE)
     group = table["t_out"].copy(data=np.where(near, fitted_periods[nearest], np.nan))
     reason = np.where(table["t_out"].isnull(), "writes the same to all numbers", "")
-    reason = np.where(waves, reason, "no waves in a+b")
-    reason = np.where(table["q"] > ALPHA, "the fit explains nothing", reason)
+    reason = np.where(waves, reason, f"waves in a+b are below {LEAST_SHARE:.0%} of the fit")
+    reason = np.where(explains, reason, "the fit explains nothing")
     reason = np.where(table["status"] == FITTED, reason, table["status"])
     return xr.Dataset(
         {

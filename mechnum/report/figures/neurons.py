@@ -21,7 +21,7 @@ from mechnum.report.figures.style import (
     whole_ticks,
 )
 
-VERDICTS = ("waves", "heuristics", "undecided", "neither")
+VERDICTS = ("waves", "heuristics", "undecided", "neither", "constant")
 
 
 def layer_share_bars(frame: pd.DataFrame, named: Mapping[str, str]) -> go.Figure:

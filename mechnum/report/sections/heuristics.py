@@ -53,8 +53,8 @@ def _knock_out(frame: pd.DataFrame) -> Figure:
         title="Without the neurons of a heuristic",
         views={"accuracy": figures.knock_out_bars(frame)},
         caption=Caption(
-            text="All neurons that match a heuristic are set to 0 at the last position: for "
-            "prompts that it holds for, and for others. Without a knock-out every one of these "
+            text="All described neurons that match a heuristic are set to 0 at the last position: "
+            "for prompts that it holds for, and for others. Without a knock-out every one of these "
             "prompts is answered correctly.",
             estimand="Share of trials, of one heuristic and one prompt, with the right answer",
             n=words.count_range(frame["n"], "trials"),
@@ -74,7 +74,7 @@ def _by_prompt(found: xr.Dataset) -> Table:
         title="Prompt by prompt",
         frame=frame,
         caption=Caption(
-            text="Each prompt loses the neurons whose heuristics hold for it, at most "
+            text="Each prompt loses the described neurons whose heuristics hold for it, at most "
             f"{found.attrs['per_layer']} in a layer, {words.number(mean)} in the mean.",
             n=f"{found.sizes['prompt']} prompts that the model answers correctly",
             interval=WILSON,
@@ -101,8 +101,8 @@ def verdict_section(results: xr.DataTree) -> Section | None:
                     text=f"{_counts_in_words(frames)} A cosine fits a pre-activation best and an "
                     "indicator an activation, so that both are judged. Points below the floor of "
                     "the axes stand at it.",
-                    estimand="R² of held-out prompts: least squares on a constant, linear terms "
-                    "and waves, or on a constant and the indicators of the heuristics that match "
+                    estimand="R² of held-out prompts: least squares on the terms of the fits "
+                    "above, or on a constant and the indicators of the heuristics that match "
                     f"on the training prompts; {found.attrs['folds']} folds",
                     n=f"{len(next(iter(frames.values()))):,} neurons",
                     interval="95 % percentile bootstrap of the difference over held-out prompts",

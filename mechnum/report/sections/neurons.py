@@ -33,7 +33,8 @@ def table_section(results: xr.DataTree) -> Section:
         f"The neurons with the largest {_RANKINGS[str(attrs['ranked_by'])]}, chosen on "
         f"{attrs['n_chosen_on']} pairs and measured on {attrs['n_held_out']} others. The fit "
         "names the largest terms first; T_in is the period that a neuron reads in a+b, T_out the "
-        "one that it writes to the logits of numbers. Filter with words, total>0.1 or T_in=10."
+        "one that it writes to the logits of numbers; no_period says why one is missing. "
+        "Filter with words, total>0.1 or T_in=10."
     )
     if maps is not None:
         text += " A map shows the activation for each a (down) and b (across): open it."
@@ -103,7 +104,8 @@ def accuracy_section(results: xr.DataTree) -> Section | None:
             "neurons of all layers have their mean activation at the last position. The whole "
             f"model answers {words.percent(whole)} of these prompts, and "
             f"{words.percent(none)} with every neuron at its mean. A kept neuron also feels what "
-            "the ablation changes before it; a fit does not, and can do better.",
+            "the ablation changes before it; a fit does not (in gated MLPs the factor that was not "
+            "fitted does), and can do better.",
             estimand="Share of prompts whose most likely token is the right answer",
             n=f"{kept.sizes['prompt']} prompts",
             interval=f"{WILSON}; of random orders, the mean with the outermost ends",
@@ -125,6 +127,7 @@ def fits_section(results: xr.DataTree) -> Section:
     every = every[np.isfinite(every)]
     good = float(np.mean(every > 0.5)) if len(every) else float("nan")
     periods = ", ".join(f"{period:.4g}" for period in fits["period"].values)
+    terms = "Linear terms and cosines" if "slope" in fits else "Cosines"
     blocks: list[Block] = [
         Figure(
             title="How well waves fit",
@@ -136,7 +139,7 @@ def fits_section(results: xr.DataTree) -> Section:
                 )
             },
             caption=Caption(
-                text=f"Linear terms and cosines of T = {periods} in "
+                text=f"{terms} of T = {periods} in "
                 f"{words.listed(list(map(str, fits['variable'].values)))}, fitted to "
                 f"{'pre-activations' if attrs.get('of') == 'pre' else 'activations'}. "
                 f"{words.percent(good)} of all neurons have an R² above 0.5.",
@@ -168,7 +171,13 @@ def _periods(results: xr.DataTree, counts: pd.DataFrame) -> Figure:
             text=f"{words.percent(share)} of the neurons write the period that they read; with the "
             f"periods written dealt out at random it is {words.percent(null)} "
             f"(p {words.q_value(p)}). T_in is the period of the largest cosine in a+b, T_out that "
-            "of the strongest wave in W_out · W_U over number tokens.",
+            "of the strongest wave in W_out · W_U over number tokens."
+            + (
+                " Here T_in is of the activation, in which products of waves in a and in b are "
+                "waves in a+b."
+                if "frequencies" in results.children
+                else ""
+            ),
             n=f"{int(counts.to_numpy().sum()):,} of {found.sizes['node']:,} neurons have both",
             null=f"T_out permuted among these neurons, {found.attrs['permutations']:,} times",
         ),

@@ -28,7 +28,9 @@ const Tables = (() => {
           const value = columns[column][row];
           if (Number.isNaN(wanted)) return asked[2] === "=" && String(value).toLowerCase() === asked[3];
           if (typeof value !== "number") return false;
-          return { "<": value < wanted, ">": value > wanted, "=": value === wanted, "<=": value <= wanted, ">=": value >= wanted }[asked[2]];
+          // What is asked for by = is what is shown.
+          if (asked[2] === "=") return value === wanted || show(value) === show(wanted);
+          return { "<": value < wanted, ">": value > wanted, "<=": value <= wanted, ">=": value >= wanted }[asked[2]];
         };
       }
       return (row) => columns.some((column) => show(column[row]).toLowerCase().includes(word.replace("-", "\u2212")) || String(column[row]).toLowerCase().includes(word));

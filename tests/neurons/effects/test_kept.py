@@ -341,7 +341,7 @@ def test_bad_ablations_are_refused(changes, message, unchecked):
         ("gate", "neuron 0.1-5", 9, "the fit is of 'gate'"),
         ("pre", "neuron 0.1", 9, "1 neurons and 9 prompts leave no others"),
         ("pre", "neuron 0.1-5", 1, "5 neurons and 1 prompts leave no others"),
-        ("pre", "neuron 1.1-5", 9, "layer 1 was not fitted"),
+        ("pre", "neuron 1.1-5", 9, "the table has no neuron 1.1: it has neurons"),
         ("pre", "neuron 0.1-7", 9, "neuron 0.7 has no fit"),
     ],
 )

@@ -42,7 +42,9 @@ def table(values: np.ndarray) -> xr.DataArray:
 def given(seed: int = 0) -> tuple[xr.DataArray, xr.Dataset]:
     generator = np.random.default_rng(seed)
     scores = table(generator.normal(size=(N_LAYERS, 128)))
-    return scores, xr.Dataset({"sum_share": table(generator.uniform(size=(N_LAYERS, 128)))})
+    shares = table(generator.uniform(size=(N_LAYERS, 128)))
+    fingerprint = mn.wrap(fixtures.gptj(n_layer=N_LAYERS)).fingerprint
+    return scores, xr.Dataset({"sum_share": shares}, attrs={"model_fingerprint": fingerprint})
 
 
 def test_shares_are_ratios_of_means_beside_means_of_the_best_neurons(model):
