@@ -8,9 +8,11 @@ import typer
 
 from mechnum.cli.circuit import circuit
 from mechnum.cli.clock import clock
+from mechnum.cli.clock_pizza import clock_pizza
 from mechnum.cli.fetch import fetch
 from mechnum.cli.filter import filter_
 from mechnum.cli.fourier import fourier
+from mechnum.cli.grokking import grokking
 from mechnum.cli.helix import helix
 from mechnum.cli.lens import lens
 from mechnum.cli.models import models
@@ -44,6 +46,8 @@ for command in (
     fourier,
     lens,
     filter_,
+    grokking,
+    clock_pizza,
     verify,
     numbers,
     models,
@@ -51,7 +55,7 @@ for command in (
     train,
 ):
     # Python has a function called filter.
-    app.command(command.__name__.rstrip("_"))(command)
+    app.command(command.__name__.rstrip("_").replace("_", "-"))(command)
 
 
 def _print_version(asked: bool) -> None:

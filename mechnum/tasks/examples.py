@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import torch
+import xarray as xr
 
 from mechnum.tasks.pairs import Pairs
 from mechnum.tasks.prompts import Prompts, TokenSequences
@@ -24,6 +26,22 @@ def example_pair(pairs: Pairs) -> tuple[Prompts, Prompts]:
         differ = (group.clean.variables["a"] != group.clean.variables["b"]).nonzero().flatten()
         row = differ[:1] if len(differ) else row
     return group.clean.select(row), group.corrupt.select(row)
+
+
+def example_tokens(model: Model, prompts: TokenSequences) -> xr.Dataset:
+    """The first prompt as reports show it.
+
+    Returns:
+        `tokens` (ids) over position, with the coordinate `token`, the same as text. Attributes:
+        `positions`, JSON of name → position; `text`.
+    """
+    ids = prompts.tokens[0].tolist()
+    positions = {name: int(places[0]) for name, places in prompts.positions.items()}
+    return xr.Dataset(
+        {"tokens": ("position", ids)},
+        coords={"token": ("position", token_texts(model, ids))},
+        attrs={"positions": json.dumps(positions), "text": prompts.texts[0]},
+    )
 
 
 def token_texts(model: Model, ids: list[int]) -> list[str]:

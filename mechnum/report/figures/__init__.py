@@ -22,6 +22,14 @@ from mechnum.report.figures.helix import (
     r2_by_layer,
     scores_by_layer,
 )
+from mechnum.report.figures.modular import (
+    along_lines,
+    circle_panels,
+    formula_bars,
+    frequency_bars,
+    square_map,
+    step_lines,
+)
 from mechnum.report.figures.neurons import (
     VERDICTS,
     accuracy_curves,
@@ -52,7 +60,9 @@ __all__ = [
     "VERDICTS",
     "ablation_bars",
     "accuracy_curves",
+    "along_lines",
     "answer_map",
+    "circle_panels",
     "circuit_picture",
     "class_bars",
     "clock_picture",
@@ -61,6 +71,8 @@ __all__ = [
     "ecdf_lines",
     "error_histogram",
     "faithfulness_lines",
+    "formula_bars",
+    "frequency_bars",
     "heads_map",
     "helix_in_space",
     "kind_bars",
@@ -82,7 +94,9 @@ __all__ = [
     "scores_by_layer",
     "spectrum_lines",
     "spectrum_map",
+    "square_map",
     "stage_lines",
+    "step_lines",
     "strongest",
     "structure_of_numbers",
     "verdict_scatter",
