@@ -81,10 +81,8 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What was found, in a sentence each."""
     progress = results["progress"].to_dataset()
     part = "test" if "test" in progress["part"] else "all"
-    whole, kept, without = (
-        float(progress[name].sel(part=part))
-        for name in ("loss", "restricted_loss", "excluded_loss")
-    )
+    names = ("loss", "restricted_loss", "excluded_loss")
+    whole, kept, without = (float(progress[name].sel(part=part)) for name in names)
     keys = words.listed([str(k) for k in progress["key"].values])
     source = {
         "neurons": "the frequencies of 5 % or more of the neurons",

@@ -38,7 +38,8 @@ _PAGES = {
 
 def page_of(results: xr.DataTree) -> Page:
     """The page that suits the results: neurons, a clock, effects of nodes, path effects, a circuit,
-    the helix, spectra, the Fourier lens, filters, a grokked net, clock or pizza, a training run, or a trace."""
+    the helix, spectra, the Fourier lens, filters, a grokked net, clock or pizza, a training run, or
+    a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

@@ -1,4 +1,4 @@
-"""Figures of nets that add modulo a prime: curves with phases, frequencies, circles, square maps."""
+"""Figures of nets that add modulo a prime: phases, frequencies, circles, square maps."""
 
 from __future__ import annotations
 
@@ -155,7 +155,10 @@ def circle_panels(circles: xr.Dataset) -> go.Figure:
                 "line": {"width": 0.5, "color": theme.EDGE},
             },
             showlegend=False,
-            hovertext=[f"n = {n}<br>k·n/p = {turn:.2f} turns" for n, turn in zip(number, phase)],
+            hovertext=[
+                f"n = {n}<br>k·n/p = {turn:.2f} turns"
+                for n, turn in zip(number, phase, strict=True)
+            ],
             hoverinfo="text",
             **place,
         )

@@ -50,7 +50,7 @@ def verdict_section(results: xr.DataTree) -> Section:
 
 
 def figures_frame(results: xr.DataTree) -> pd.DataFrame:
-    """One row for each figure: its value, the ends of its interval where there is one, its sense."""
+    """One row for each figure: its value, the ends of its interval if it has one, its meaning."""
     verdict = results["verdict"].to_dataset()
     irrelevance = verdict["irrelevance"]
     numbers = {

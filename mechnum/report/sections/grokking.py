@@ -19,7 +19,6 @@ TABLES = {
     "neurons": "neurons",
     "logits": "logits",
 }
-_LOSSES = ("Loss", "loss (nats)")
 PHASES = ("memorisation", "circuit formation", "clean-up")
 
 
@@ -269,12 +268,10 @@ def measures_section(results: xr.DataTree) -> Section:
     }
     for key in progress["key"].values:
         rows[f"excluded loss, k = {key}"] = progress["excluded_loss_each"].sel(key=key)
-    losses = pd.DataFrame(
-        [
-            {"measure": name, **dict(zip(parts, row.values, strict=True))}
-            for name, row in rows.items()
-        ]
+    losses = pd.DataFrame.from_dict(
+        {name: row.values for name, row in rows.items()}, orient="index", columns=parts
     )
+    losses = losses.rename_axis("measure").reset_index()
     return Section(
         "Progress measures",
         [
@@ -282,9 +279,9 @@ def measures_section(results: xr.DataTree) -> Section:
                 title="Losses",
                 frame=losses,
                 caption=Caption(
-                    text="Restricted: the key part of the logits alone, each class's mean put back. "
-                    "Excluded: without it, for all keys together and one at a time.",
-                    estimand="mean cross-entropy in nats, in float64; share of pairs that are right",
+                    text="Restricted: the key part of the logits alone, with each class's "
+                    "mean. Excluded: without it, for all keys together and one at a time.",
+                    estimand="mean cross-entropy in nats, in float64; share of right pairs",
                     n=f"{results.attrs['n_prompts']:,} pairs"
                     + ("" if len(parts) > 1 else "; the pairs trained on are not known"),
                 ),
