@@ -217,7 +217,7 @@ def grokking_figures(model: Model, progress: xr.Dataset) -> xr.Dataset | None:
     )
     return _table(
         [(name, value, float(x)) for (name, value), x in zip(_GROKKED.items(), own, strict=True)],
-        of="the main run of Nanda et al.",
+        of="the main run of Nanda et al. 2023",
         source="Nanda et al. 2023, section 4, losses on test pairs",
         measure=f"losses on {'test' if 'test' in progress['part'] else 'all'} pairs",
         comparison=_OTHER_SEED,
@@ -254,7 +254,7 @@ def clock_pizza_figures(
     ]
     return _table(
         rows,
-        of=f"{of} of Zhong et al.",
+        of=f"{of} of Zhong et al. 2023",
         source="Zhong et al. 2023, sections 3 and 4, circles by pairs of principal components; "
         "the largest wrong logit as in the runs that they published",
         measure="with the published triples"

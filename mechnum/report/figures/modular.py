@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -24,59 +24,54 @@ _COLUMNS = 3
 
 
 def step_lines(
-    curves: Mapping[str, pd.DataFrame],
+    frame: pd.DataFrame,
+    title: str,
     phases: Sequence[tuple[str, float, float]] = (),
-    logarithmic: Iterable[str] = (),
+    logarithmic: bool = False,
 ) -> go.Figure:
-    """One panel over steps for each frame, one line for each of its columns but `step`.
+    """Lines over steps, one for each column of the frame but `step`.
 
     Args:
-        curves: title of the panel → frame.
+        title: of the axis up.
         phases: name, first and last step of spans that are shaded and named.
-        logarithmic: titles of panels with a logarithmic axis, on which 0 has no place.
+        logarithmic: whether the axis is, on which 0 has no place.
     """
-    figure = panels(
-        list(curves), 90 + 280 * len(curves), 1, shared_xaxes=True, vertical_spacing=0.1
+    figure = canvas(430)
+    for index, name in enumerate(frame.columns.drop("step")):
+        look, column = series(index), frame[name]
+        if logarithmic:
+            column = column.where(column > 0)
+        figure.add_scatter(
+            x=values(frame["step"]),
+            y=values(column),
+            mode="lines+markers",
+            name=str(name),
+            line={"color": look["colour"], "dash": look["dash"], "width": 2},
+            marker={"symbol": look["symbol"], "size": 5, "color": look["colour"]},
+            hovertext=[
+                f"<b>step {step:,}</b><br>{name}: {words.number(float(value))}"
+                for step, value in zip(frame["step"], column, strict=True)
+            ],
+            hoverinfo="text",
+        )
+    for index, (name, first, last) in enumerate(phases):
+        figure.add_vrect(
+            x0=first,
+            x1=last,
+            fillcolor=theme.EDGE,
+            # Neighbours are told apart.
+            opacity=0.16 if index % 2 else 0.07,
+            line_width=0,
+            layer="below",
+            annotation={"text": name, "font": {"size": 11}},
+            annotation_position="top left",
+        )
+    axis = {"title": {"text": title}}
+    if logarithmic:
+        axis |= {"type": "log", "exponentformat": "power"}
+    figure.update_layout(
+        xaxis={"title": {"text": "step"}}, yaxis=axis, legend=LEGEND_ABOVE, margin={"t": 72}
     )
-    count = 0
-    for panel, (title, frame) in enumerate(curves.items()):
-        place = panel_place(panel, 1)
-        for name in frame.columns.drop("step"):
-            look, column = series(count), frame[name]
-            count += 1
-            if title in logarithmic:
-                column = column.where(column > 0)
-            figure.add_scatter(
-                x=values(frame["step"]),
-                y=values(column),
-                mode="lines+markers",
-                name=str(name),
-                line={"color": look["colour"], "dash": look["dash"], "width": 2},
-                marker={"symbol": look["symbol"], "size": 5, "color": look["colour"]},
-                hovertext=[
-                    f"<b>step {step:,}</b><br>{name}: {words.number(float(value))}"
-                    for step, value in zip(frame["step"], column, strict=True)
-                ],
-                hoverinfo="text",
-                **place,
-            )
-        if title in logarithmic:
-            figure.update_yaxes(type="log", exponentformat="power", **place)
-        for index, (name, first, last) in enumerate(phases):
-            # Every second one, so that neighbours are told apart.
-            figure.add_vrect(
-                x0=first,
-                x1=last,
-                fillcolor=theme.EDGE,
-                opacity=0.16 if index % 2 else 0.07,
-                line_width=0,
-                layer="below",
-                annotation={"text": name, "font": {"size": 11}} if panel == 0 else None,
-                annotation_position="bottom left",
-                **place,
-            )
-    figure.update_xaxes(title="step", row=len(curves), col=1)
-    figure.update_layout(legend={**LEGEND_ABOVE, "y": 1.06}, margin={"t": 110})
     return figure
 
 
@@ -127,7 +122,7 @@ def circle_panels(circles: xr.Dataset) -> go.Figure:
         circles: of `mechnum.grokking.circle_planes`.
     """
     frequency, p = circles["frequency"].values, int(circles.attrs["p"])
-    columns = min(_COLUMNS, len(frequency))
+    columns = 2 if len(frequency) == 4 else min(_COLUMNS, len(frequency))
     rows = math.ceil(len(frequency) / columns)
     figure = panels(
         [
@@ -178,11 +173,14 @@ def circle_panels(circles: xr.Dataset) -> go.Figure:
     return figure
 
 
-def square_map(table: xr.DataArray, titles: tuple[str, str], unit: str) -> go.Figure:
+def square_map(
+    table: xr.DataArray, titles: tuple[str, str], unit: str, scale: bool = True
+) -> go.Figure:
     """A map over two axes of numbers, the first down and the second across, centred at 0.
 
     Args:
         titles: of the axis down and the axis across.
+        scale: whether its colours are explained beside it; those of counts need not be.
     """
     down, across = (table[dim].values for dim in table.dims)
     z = table.values.astype(float)
@@ -200,6 +198,7 @@ def square_map(table: xr.DataArray, titles: tuple[str, str], unit: str) -> go.Fi
             "cmin": -end,
             "cmax": end,
             "cmid": 0,
+            "showscale": scale,
             "colorbar": {"title": {"text": unit, "side": "top"}},
         },
         xaxis={"title": {"text": titles[1]}, "showgrid": False, "zeroline": False,
@@ -236,15 +235,12 @@ def along_lines(lines: Mapping[str, xr.DataArray], titles: tuple[str, str]) -> g
 
 
 def formula_bars(frame: pd.DataFrame, formulas: Sequence[str]) -> go.Figure:
-    """Share of the logits that each formula explains, by `circle`, one series for each formula.
-
-    A formula that explains less than nothing has no bar.
-    """
+    """Share of the logits that each formula explains, by `circle`, one series for each formula."""
     figure = canvas(330, barmode="group")
     for index, formula in enumerate(formulas):
         figure.add_bar(
             x=[str(circle) for circle in frame["circle"]],
-            y=values(frame[formula].clip(lower=0)),
+            y=values(frame[formula]),
             name=formula,
             marker={"color": series(index)["colour"]},
             hovertext=[
@@ -255,7 +251,7 @@ def formula_bars(frame: pd.DataFrame, formulas: Sequence[str]) -> go.Figure:
         )
     figure.update_layout(
         xaxis={"title": {"text": "frequency of the circle"}, "type": "category"},
-        yaxis={"title": {"text": "explained"}, "tickformat": "~%", "range": [0, 1.03]},
+        yaxis={"title": {"text": "explained"}, "tickformat": "~%", "range": [-1.05, 1.05]},
         legend=LEGEND_ABOVE,
         margin={"t": 72},
     )

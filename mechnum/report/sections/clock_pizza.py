@@ -22,6 +22,7 @@ _MEANINGS = {
     "accuracy": "of all pairs",
 }
 _BY = {"fourier": "Fourier mode", "components": "pairs of principal components"}
+_EXPLAINED = 0.5  # A circle accompanies another where its formula explains more than half.
 FORMULAS = ("clock", "pizza", "accompanying")
 
 
@@ -89,10 +90,10 @@ def accompanied(isolated: xr.Dataset) -> dict[int, int]:
     p = int(isolated.attrs["p"])
     frequency = [int(k) for k in isolated["embedding_frequency"].values]
     explained = isolated["explained"]
-    best = explained.fillna(-np.inf).argmax("formula").values
-    companions = {
-        k for k, place in zip(frequency, best, strict=True) if FORMULAS[place] == "accompanying"
-    }
+    alike = explained.sel(formula="accompanying")
+    others = explained.drop_sel(formula="accompanying").max("formula")
+    companion = ((alike > _EXPLAINED) & (alike > others)).values
+    companions = {k for k, is_one in zip(frequency, companion, strict=True) if is_one}
     double = {k: min(2 * k % p, -2 * k % p) for k in frequency}
     return {k: other for k, other in double.items() if other in companions}
 
@@ -153,9 +154,9 @@ def irrelevance_section(results: xr.DataTree) -> Section:
             )
         },
         caption=Caption(
-            text="Each column has one a − b. In a pizza columns have one shade each, and are dark "
-            "where cos(w(a − b)/2) is near 0 for its circles; in a clock the map is flat, or has "
-            f"no columns. Distance irrelevance: {words.number(value)}.",
+            text="Each column has one a − b. In a pizza columns have one shade each, and are low "
+            "where cos(w(a − b)/2) is near 0 for its circles; a clock's map has no columns. "
+            f" Distance irrelevance: {words.number(value)}.",
             estimand="Logit of the right class about its mean; irrelevance: mean over columns of "
             "the standard deviation, over that of all",
             n=f"{results.attrs['n_prompts']:,} pairs",
@@ -189,7 +190,7 @@ def dispute_section(results: xr.DataTree) -> Section | None:
             title="Where each neuron is highest",
             views={
                 "pairs": figures.square_map(
-                    alignment["histogram"].astype(float), ("f·a mod p", "f·b mod p"), "neurons"
+                    alignment["histogram"].astype(float), ("f·a mod p", "f·b mod p"), "neurons", scale=False
                 )
             },
             caption=Caption(

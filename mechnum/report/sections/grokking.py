@@ -86,11 +86,9 @@ def _measures(over: xr.Dataset) -> Figure:
     return Figure(
         title="Progress measures by step",
         views={
-            "measures": figures.step_lines(
-                {"Loss (nats)": losses, "Shares": shares, "Squared weights": weights},
-                spans,
-                ("Loss (nats)", "Squared weights"),
-            )
+            "losses": figures.step_lines(losses, "nats", spans, logarithmic=True),
+            "shares": figures.step_lines(shares, "share, or Gini coefficient", spans),
+            "weights": figures.step_lines(weights, "sum of squares", spans, logarithmic=True),
         },
         caption=Caption(
             text=f"{phases} Restricted: the logits' waves of a + b at the key frequencies alone. "
