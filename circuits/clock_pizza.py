@@ -30,7 +30,7 @@ def measure_clock_pizza(
     task: ModularAddition | None = None,
     n: int = 100,
     seed: int | None = None,
-    n_circles: int = 4,
+    n_circles: int = 6,
     said: Mapping[str, str | int | float] | None = None,
 ) -> xr.DataTree:
     """Every figure by which nets are called clock-like or pizza-like, and the later tests.

@@ -55,10 +55,17 @@ _GROKKED = {
 # attention rate. Distance irrelevance of the right logit, as the paper, and of the largest wrong
 # one, as its runs; each circle by its formula.
 _RATES = {
-    0.0: ("Model A", (0.9937, 0.1717, 0.2218), "pizza", (0.9831, 0.9831, 0.9841)),
-    1.0: ("Model B", (0.3336, 0.8483, 0.8849), "clock", ()),
+    0.0: (
+        "Model A",
+        (0.9937, 0.1717, 0.2218),
+        {
+            "pizza": {0: 0.9831, 1: 0.9831, 2: 0.9841},
+            "clock": {0: 0.7541, 1: 0.7562, 2: 0.7538},
+            "accompanying": {3: 0.9756, 4: 0.9723, 5: 0.9769},
+        },
+    ),
+    1.0: ("Model B", (0.3336, 0.8483, 0.8849), {}),
 }
-
 _OTHER_SEED = (
     "Both nets have the same shapes. Unless they are the same checkpoint, their seeds and training "
     "differ, and keys, losses and ranks with these."
@@ -239,7 +246,7 @@ def clock_pizza_figures(
     known = _RATES.get(model.spec.attention_rate)
     if known is None or verdict.attrs.get("p") != 59 or not _is_one_layer(model, n_ctx=2):
         return None
-    of, figures, formula, shares = known
+    of, figures, formulas = known
     names = (
         "gradient symmetricity",
         "distance irrelevance, right logit",
@@ -247,10 +254,15 @@ def clock_pizza_figures(
     )
     own = (verdict["symmetricity"], *verdict["irrelevance"].values)
     rows = [(name, x, float(y)) for name, x, y in zip(names, figures, own, strict=True)]
-    circles = components["explained"].sel(formula=formula).values[: len(shares)]
     rows += [
-        (f"circle {index}, explained by the {formula} formula", x, float(y))
-        for index, (x, y) in enumerate(zip(shares, circles, strict=False), 1)
+        (
+            f"circle {circle + 1}, explained by the {formula} formula",
+            share,
+            float(components["explained"].sel(formula=formula, circle=circle)),
+        )
+        for formula, shares in formulas.items()
+        for circle, share in shares.items()
+        if circle in components["circle"]
     ]
     return _table(
         rows,

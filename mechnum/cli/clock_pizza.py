@@ -21,7 +21,7 @@ def clock_pizza(
     ] = 100,
     circles: Annotated[
         int, typer.Option(min=1, metavar="N", help="Circles that are isolated, the strongest.")
-    ] = 4,
+    ] = 6,
     seed: Annotated[
         int | None, typer.Option(help="Draw other triples than the published ones.")
     ] = None,

@@ -176,6 +176,7 @@ def dispute_section(results: xr.DataTree) -> Section | None:
     if alignment is None:
         return None
     share, chance = float(alignment["aligned"]), float(alignment["aligned_by_chance"])
+    axes = ("f·a mod p", "f·b mod p")
     known = int(alignment["torus_distance"].notnull().sum())
     blocks: list[Block] = [
         Text(
@@ -190,7 +191,7 @@ def dispute_section(results: xr.DataTree) -> Section | None:
             title="Where each neuron is highest",
             views={
                 "pairs": figures.square_map(
-                    alignment["histogram"].astype(float), ("f·a mod p", "f·b mod p"), "neurons", scale=False
+                    alignment["histogram"].astype(float), axes, "neurons", scale=False
                 )
             },
             caption=Caption(
