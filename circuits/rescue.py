@@ -131,8 +131,9 @@ def measure_rescue(
         `/curves`, over step: the log. `/embeddings`, over frequency: `share`, of the number
         vectors. `/lens`, over (layer, frequency): `share`, of the power that the logit lens sees in
         the residual after each layer (−1: the embedding). `/filters`, over (condition, measure):
-        `filter_table`, with the coordinate `part`, "low", "high" or "nothing". `/errors`: `count` of wrong held-out answers over error, and `share`, `low`
-        and `high` over kind, see `mechnum.tasks.error_signature`.
+        `filter_table`, with the coordinate `part`, "low", "high" or "nothing". `/errors`: `count`
+        of wrong held-out answers over error, and `share`, `low` and `high` over kind, see
+        `mechnum.tasks.error_signature`.
 
     Raises:
         MechnumError: where a folder holds no model, or nothing was held out.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from mechnum.cli.numbers import numbers
 from mechnum.cli.options import Quiet
 from mechnum.cli.patch import patch
 from mechnum.cli.paths import paths
+from mechnum.cli.reproduce import reproduce
 from mechnum.cli.trace import trace
 from mechnum.cli.train import train
 from mechnum.cli.verify import verify
@@ -57,6 +58,8 @@ for command in (
     # Python has a function called filter.
     app.command(command.__name__.rstrip("_").replace("_", "-"))(command)
 
+app.add_typer(reproduce, name="reproduce")
+
 
 def _print_version(asked: bool) -> None:
     if asked:
@@ -78,5 +81,18 @@ def _global_options(
     ] = False,
 ) -> None:
     if quiet:
-        names = [command.name or "" for command in app.registered_commands]
-        context.default_map = {name: {"quiet": True} for name in names}
+        context.default_map = _quietly(app)
+
+
+def _quietly(commands: typer.Typer) -> dict[str, Any]:
+    """`--quiet` for every command, also those of groups."""
+    found = {
+        command.name or getattr(command.callback, "__name__", ""): {"quiet": True}
+        for command in commands.registered_commands
+    }
+    groups = {
+        group.name: _quietly(group.typer_instance)
+        for group in commands.registered_groups
+        if group.name and group.typer_instance
+    }
+    return found | groups

@@ -37,6 +37,8 @@ _WHERE = {
     "page_of": "saving",
     "ranking": "largest",
     "read_netcdf": "exports",
+    "rescue_page": "rescue",
+    "rescue_summary": "rescue",
     "residue_frame": "spectra",
     "save": "saving",
     "score_frame": "frames",

@@ -16,6 +16,7 @@ from mechnum.report.helix import helix_page
 from mechnum.report.neurons import neurons_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
+from mechnum.report.rescue import rescue_page
 from mechnum.report.training import training_page
 from mechnum.report.waves import filter_page, lens_page
 
@@ -32,14 +33,15 @@ _PAGES = {
     "filters": filter_page,
     "progress": grokking_page,
     "verdict": clock_pizza_page,
+    "rescue": rescue_page,
     "training": training_page,
 }
 
 
 def page_of(results: xr.DataTree) -> Page:
     """The page that suits the results: neurons, a clock, effects of nodes, path effects, a circuit,
-    the helix, spectra, the Fourier lens, filters, a grokked net, clock or pizza, a training run, or
-    a trace."""
+    the helix, spectra, the Fourier lens, filters, a grokked net, clock or pizza, the rescue
+    experiment, a training run, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

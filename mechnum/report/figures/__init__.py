@@ -43,6 +43,7 @@ from mechnum.report.figures.neurons import (
 )
 from mechnum.report.figures.nodes import SHOWN, node_bars, node_maps
 from mechnum.report.figures.paths import path_map
+from mechnum.report.figures.rescue import arm_bars, arm_lines
 from mechnum.report.figures.space import continuity_loop, helix_in_space, structure_of_numbers
 from mechnum.report.figures.spectra import (
     residue_bars,
@@ -62,6 +63,8 @@ __all__ = [
     "accuracy_curves",
     "along_lines",
     "answer_map",
+    "arm_bars",
+    "arm_lines",
     "circle_panels",
     "circuit_picture",
     "class_bars",
