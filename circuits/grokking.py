@@ -58,10 +58,18 @@ def measure_grokking(
         `/prompts`. The attribute `left_out` says what could not be measured and why.
 
     Raises:
-        MechnumError: as `progress_measures`, and on checkpoints of other shapes.
+        MechnumError: as `progress_measures`, on a run of another task, and on checkpoints of other
+            shapes.
     """
     task = modular_task(model, task)
     history = History() if history is None else history
+    if history.task not in (None, task.name):
+        raise MechnumError(
+            f"the run trained on {history.task}, and {model.name} does {task.name}: give its own run"
+        )
+    if history.checkpoints:
+        # Refused before the measurement rather than after.
+        checkpoint_of(model, next(iter(history.checkpoints.values())))
     progress = progress_measures(model, task, train=history.trained_on, layer=layer)
     keys = progress["key"].values
     states = pair_states(model, task, layer)

@@ -30,12 +30,14 @@ class History:
     Attributes:
         scores: as `/training` of `training_curves`; None where there is no log.
         checkpoints: steps done → what `mechnum.load` takes, in order.
+        task: that the recipe trains on; None where the recipe is not known.
         trained_on: rows of the recipe's prompts that were trained on, for a modular net the
             indices a·p + b; None where the recipe is not known.
     """
 
     scores: xr.Dataset | None = None
     checkpoints: dict[int, Path] = field(default_factory=dict)
+    task: str | None = None
     trained_on: Int[np.ndarray, " prompt"] | None = None
 
 
@@ -65,7 +67,9 @@ def history_of(model: str | Path, run: str | Path | None = None) -> History:
             f"{place} holds neither a log nor checkpoints: give the folder of a run, or one of "
             "checkpoints that are named by their steps"
         )
-    return History(scores, checkpoints, _trained_on(_settings(place) or _settings(home)))
+    settings = _settings(place) or _settings(home)
+    task = settings.get("task")
+    return History(scores, checkpoints, None if task is None else str(task), _trained_on(settings))
 
 
 def _numbered(folder: Path) -> dict[int, Path]:
