@@ -65,7 +65,8 @@ def measure_grokking(
     history = History() if history is None else history
     if history.task not in (None, task.name):
         raise MechnumError(
-            f"the run trained on {history.task}, and {model.name} does {task.name}: give its own run"
+            f"the run trained on {history.task}, and {model.name} does {task.name}: give its own"
+            " run"
         )
     if history.checkpoints:
         # Refused before the measurement rather than after.

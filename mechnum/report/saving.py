@@ -20,8 +20,10 @@ from mechnum.report.rescue import rescue_page
 from mechnum.report.training import training_page
 from mechnum.report.waves import filter_page, lens_page
 
-# The first that is there decides: a clock has a circuit too, and a grokked net its training.
+# The first that is there decides: a clock has a circuit too, a grokked net its
+# training, and a rescue a lens and filters.
 _PAGES = {
+    "rescue": rescue_page,
     "neurons": neurons_page,
     "clock": clock_page,
     "nodes": nodes_page,
@@ -33,7 +35,6 @@ _PAGES = {
     "filters": filter_page,
     "progress": grokking_page,
     "verdict": clock_pizza_page,
-    "rescue": rescue_page,
     "training": training_page,
 }
 

@@ -156,5 +156,5 @@ def test_an_interrupted_experiment_goes_on_and_trains_nothing_twice(trained, tmp
 
 def test_folders_of_other_experiments_are_refused_before_training(trained):
     _, _, out = trained
-    with pytest.raises(MechnumError, match="another recipe .its steps differs"):
+    with pytest.raises(MechnumError, match=r"another recipe \(its steps differs"):
         rescue.train_rescue(rescue.rescue_recipes(2, 13, ARMS), out)

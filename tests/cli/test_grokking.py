@@ -1,4 +1,4 @@
-"""`mechnum grokking`, `clock-pizza` and `reproduce rescue` write their pages and refuse in a line."""
+"""`mechnum grokking`, `clock-pizza` and `reproduce rescue`: pages, and refusals of one line."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def test_clock_pizza_prints_figures_beside_the_verdict(run, tmp_path):
     assert (tmp_path / "there" / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_grokking_reads_the_run_in_the_model_s_folder(run, tmp_path):
     recipe = replace(recipes.CLOCK_59, steps=120, checkpoint_every=40, snapshot_every=40)
     train(recipe, tmp_path / "net" / "training")
