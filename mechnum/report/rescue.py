@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import xarray as xr
@@ -30,7 +31,7 @@ def rescue_page(results: xr.DataTree) -> Page:
     points = _points(results)
     return Page(
         title="Do Fourier features rescue a net that learns to add?",
-        lead=points[0][1],
+        lead=": ".join(points[0]),
         sections=[
             Section("What was found", [Text(points=points)]),
             accuracy_section(results),
@@ -60,62 +61,45 @@ def rescue_summary(results: xr.DataTree) -> Group:
             _spread(own["embedding_low"]),
             _spread(own["lens_low"]),
         )
-    table.caption = f"Means over {seeds_words(results)} with the least and the most"
+    table.caption = f"{words.sentence(seeds_words(results))} kind: means [least, most]"
     return Group(table, *(Line(f"{name}: {text}") for name, text in _points(results)))
 
 
 def _points(results: xr.DataTree) -> list[tuple[str, str]]:
+    """What was found, in a sentence each."""
     summary = results["rescue"].to_dataset()
     arms = [str(arm) for arm in summary["arm"].values]
-    filters = filter_frame(results["filters"].to_dataset())
-    accuracy = filters.groupby(["arm", "condition"])["accuracy"].mean()
-    distances = distance_frame(results["errors"]["count"]).groupby(["arm", "distance"])["share"]
-    near = distances.mean()
+
+    def each(text: Callable[[str], str]) -> str:
+        return words.listed([f"{arm} {text(arm)}" for arm in arms])
+
+    def of(name: str) -> Callable[[str], str]:
+        return lambda arm: _spread(summary[name].sel(arm=arm))
+
+    cut = float(results.attrs["cut_period"])
     points = [
+        ("Held-out accuracy", f"{each(of('heldout_accuracy'))} after {results.attrs['steps']:,} "
+         "steps."),
+        (f"Periods above {cut:g}, in number vectors", f"{each(of('embedding_low'))} of the power."),
+        (f"Periods above {cut:g}, in the logits", f"{each(of('lens_low'))} of the power."),
+    ]  # fmt: skip
+    filters = filter_frame(results["filters"].to_dataset())
+    both = filters[filters["modules"] == "attention and MLPs"]
+    right = both.groupby(["arm", "removed"])["accuracy"].mean().map(words.percent)
+    points += [
         (
-            "Held-out accuracy",
-            words.listed(
-                [f"{arm} {_spread(summary['heldout_accuracy'].sel(arm=arm))}" for arm in arms]
-            )
-            + f" after {results.attrs['steps']:,} steps.",
-        ),
-        (
-            "Low frequencies",
-            "of the power of number vectors and of the answer's logits, "
-            + words.listed(
-                [
-                    f"{arm} {_spread(summary['embedding_low'].sel(arm=arm))} and "
-                    f"{_spread(summary['lens_low'].sel(arm=arm))}"
-                    for arm in arms
-                ]
-            )
-            + f" have periods above {float(results.attrs['cut_period']):g}.",
-        ),
+            f"Without {part} frequencies",
+            each(lambda arm, p=part: f"{right[arm, p]} right ({right[arm, f'{p}, random']})")
+            + ", in brackets with as many random directions removed.",
+        )
+        for part in ("low", "high")
+        if (arms[0], part) in right.index
     ]
-    for part in ("low", "high"):
-        name = f"{part}, attention and MLPs"
-        if (arms[0], name) in accuracy.index:
-            points.append(
-                (
-                    f"Without {part} frequencies",
-                    words.listed(
-                        [
-                            f"{arm} {words.percent(accuracy[arm, name])} right (random "
-                            f"{words.percent(accuracy[arm, f'{name}, random'])})"
-                            for arm in arms
-                        ]
-                    )
-                    + ".",
-                )
-            )
-    off = [
-        f"{arm} {words.percent(near[arm, '1'] + near[arm, '2'])}"
-        for arm in arms
-        if near[arm, "1"] == near[arm, "1"]
-    ]
-    if off:
-        points.append(("Errors", f"off by 1 or 2: {words.listed(off)} of the wrong answers."))
-    return points
+    distances = distance_frame(results["errors"]["count"])
+    counts = distances.groupby(["arm", "distance"])["count"].sum().unstack()
+    near, wrong = counts["1"] + counts["2"], counts.sum(axis=1)
+    off = [f"{arm} {near[arm]:,} of {wrong[arm]:,}" for arm in arms]
+    return [*points, ("Wrong answers that are off by 1 or 2", f"{words.listed(off)}.")]
 
 
 def _spread(values: xr.DataArray) -> str:

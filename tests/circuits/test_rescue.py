@@ -100,9 +100,12 @@ def test_filters_remove_as_many_directions_at_random(trained, found):
     assert float(own) == pytest.approx(float(loss.mean()), abs=1e-6)
     frame = filter_frame(filters.to_dataset())
     assert len(frame) == 6 * 13
-    assert {"nothing removed", "low, MLPs", "high, attention and MLPs, random"} <= set(
-        frame["condition"]
-    )
+    assert set(frame["removed"]) == {"nothing", "low", "low, random", "high", "high, random"}
+    row = frame.query("arm == 'rescued' and seed == 1 and modules == 'MLPs' and removed == 'high'")
+    at = (filters["modules"] == "mlp") & (filters["part"] == "high")
+    at &= filters["projection"] == "filter"
+    own = filters["mean"].sel(arm="rescued", seed=1, measure="loss")[at.values]
+    assert row["loss"].tolist() == own.values.tolist()
 
 
 def test_distances_count_every_wrong_number_once(found):

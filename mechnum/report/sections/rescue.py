@@ -140,18 +140,18 @@ def filters_section(results: xr.DataTree) -> Section:
     """Accuracy without low or high frequencies in what modules write."""
     filters = results["filters"].to_dataset()
     frame = filter_frame(filters)
-    order = list(dict.fromkeys(frame["condition"]))
     views = {}
-    for measure, axis in {
-        "accuracy": {"title": {"text": "accuracy"}, **_SHARE},
-        "loss": {"title": {"text": "nats"}, "rangemode": "tozero"},
-    }.items():
-        views[measure] = figures.arm_bars(frame, "condition", measure, order, yaxis=axis)
+    for modules in [name for name in _MODULES.values() if name in set(frame["modules"])]:
+        own = frame[frame["modules"].isin(("nothing", modules))]
+        order = list(dict.fromkeys(own["removed"]))
+        axis = {"title": {"text": "accuracy"}, **_SHARE}
+        views[modules] = figures.arm_bars(own, "removed", "accuracy", order, yaxis=axis)
     ranks = filters["rank"].groupby("part").max()
     named = {part: int(ranks.sel(part=part)) for part in ("low", "high") if part in ranks["part"]}
     figure = Figure(
         title="Without low or high frequencies",
         views=views,
+        switch="From what is written by",
         caption=Caption(
             text="The waves are taken out of what attention, MLPs or both write in all layers, as "
             "the unembedding sees them; grey marks are seeds. Removed are "
@@ -159,31 +159,31 @@ def filters_section(results: xr.DataTree) -> Section:
             + f" of {results.attrs['d_model']}: low, periods above "
             f"{float(results.attrs['cut_period']):g}; high, periods {results.attrs['high_periods']}"
             ". A net that uses a band loses more than with as many random directions.",
-            estimand="share of prompts that are right; mean cross-entropy in nats",
+            estimand="share of prompts that are right",
             n=f"{results.attrs['n_prompts']} held-out prompts; {seeds_words(results)}",
             interval="the seeds; bootstrap intervals over prompts are in results.nc",
             null="random: as many directions, drawn at random",
         ),
         alt="Bars of accuracy by what is removed, for each kind of net.",
         data=frame,
-        width=560,
+        width=420,
     )
     return Section("What the nets use", [figure])
 
 
 def filter_frame(filters: xr.Dataset) -> pd.DataFrame:
-    """One row for each arm, seed and condition: `accuracy` and `loss` without what is removed."""
-    frame = filters["mean"].sel(measure=["accuracy", "loss"])
-    names = [
-        "nothing removed"
-        if str(part) == "nothing"
-        else f"{part}, {_MODULES[str(modules)]}" + (", random" if projection == "random" else "")
-        for part, modules, projection in zip(
-            *(filters[name].values for name in ("part", "modules", "projection")), strict=True
-        )
-    ]
-    bare = frame.reset_coords(drop=True).assign_coords(condition=names)
-    return bare.to_dataset("measure").to_dataframe().reset_index()
+    """One row for each arm, seed and condition: `accuracy` and `loss` without the waves that are
+    `removed` from what `modules` write."""
+    frame = filters["mean"].sel(measure=["accuracy", "loss"]).reset_coords(drop=True)
+    frame = frame.assign_coords(condition=np.arange(frame.sizes["condition"]))
+    table = frame.to_dataset("measure").to_dataframe().reset_index()
+    place = table.pop("condition").to_numpy()
+    modules, parts, projections = (
+        filters[name].values.astype(str)[place] for name in ("modules", "part", "projection")
+    )
+    table.insert(2, "modules", [_MODULES.get(name, name) for name in modules])
+    random = np.where(projections == "random", ", random", "")
+    return table.assign(removed=np.char.add(parts, random))
 
 
 def errors_section(results: xr.DataTree) -> Section:
