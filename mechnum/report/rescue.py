@@ -95,7 +95,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         for part in ("low", "high")
         if (arms[0], part) in right.index
     ]
-    distances = distance_frame(results["errors"]["count"])
+    distances = distance_frame(results["errors"].to_dataset()["count"])
     counts = distances.groupby(["arm", "distance"])["count"].sum().unstack()
     near, wrong = counts["1"] + counts["2"], counts.sum(axis=1)
     off = [f"{arm} {near[arm]:,} of {wrong[arm]:,}" for arm in arms]

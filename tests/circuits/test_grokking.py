@@ -23,10 +23,8 @@ from tests import published
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A short run of clock-59 with four checkpoints, in its own folder."""
-    recipe = replace(
-        recipes.CLOCK_59, steps=30, checkpoint_every=10, snapshot_every=10, learning_rate=3e-3
-    )
+    """Two steps of clock-59 with a checkpoint after each, in their own folder."""
+    recipe = replace(recipes.CLOCK_59, steps=2, checkpoint_every=1, snapshot_every=1)
     folder = tmp_path_factory.mktemp("run")
     train(recipe, folder)
     return folder
@@ -48,13 +46,13 @@ def test_its_parts_are_those_of_the_single_measurements(grokked, clock_59, run):
     for name in ("loss", "restricted_loss", "excluded_loss", "key_share", "gini_W_E"):
         np.testing.assert_allclose(grokked["progress"][name], alone[name])
     over = grokked["over"].to_dataset()
-    assert over["step"].values.tolist() == [0, 10, 20, 30]
+    assert over["step"].values.tolist() == [0, 1, 2]
     third = mn.grokking.progress_measures(
-        mn.load(run / "snapshots" / "000020"), keys=alone["key"].values, train=trained_on
+        mn.load(run / "snapshots" / "000001"), keys=alone["key"].values, train=trained_on
     )
-    np.testing.assert_allclose(over["excluded_loss"].sel(step=20), third["excluded_loss"])
+    np.testing.assert_allclose(over["excluded_loss"].sel(step=1), third["excluded_loss"])
     assert set(json.loads(over.attrs["phases"])) == {"memorised", "formed", "cleaned"}
-    assert grokked["training"]["step"].values.tolist() == [10, 20, 30]
+    assert grokked["training"]["step"].values.tolist() == [1, 2]
     neurons = grokked["maps"]["neuron"].values
     maps = mn.grokking.neuron_maps(clock_59, name="mlp_hidden")
     np.testing.assert_allclose(
@@ -97,19 +95,12 @@ def test_phases_are_drawn_as_far_as_they_go(grokked):
         return phase_spans(over.assign_attrs(phases=json.dumps(phases)))
 
     assert spans(memorised=None, formed=None, cleaned=None) == []
-    assert spans(memorised=0, formed=10, cleaned=20) == [
-        ("circuit formation", 0, 10),
-        ("clean-up", 10, 20),
-    ]
-    assert spans(memorised=10, formed=20, cleaned=None) == [
-        ("memorisation", 0, 10),
-        ("circuit formation", 10, 20),
-        ("clean-up", 20, 30),
-    ]
-    assert spans(memorised=10, formed=None, cleaned=None) == [
-        ("memorisation", 0, 10),
-        ("circuit formation", 10, 30),
-    ]
+    # The steps end at 2.
+    first, second, third = ("memorisation", 0, 1), ("circuit formation", 0, 1), ("clean-up", 1, 2)
+    assert spans(memorised=0, formed=1, cleaned=2) == [second, third]
+    assert spans(memorised=0, formed=1, cleaned=None) == [second, third]
+    assert spans(memorised=1, formed=1, cleaned=2) == [first, third]
+    assert spans(memorised=1, formed=None, cleaned=None) == [first, ("circuit formation", 1, 2)]
 
 
 @pytest.mark.slow
@@ -166,7 +157,7 @@ def test_runs_of_other_tasks_and_checkpoints_of_other_shapes_are_refused(clock_5
 
 @pytest.mark.parametrize("measure", [measure_grokking, measure_clock_pizza])
 def test_weights_that_are_not_numbers_are_refused(measure, run, tmp_path):
-    source = run / "snapshots" / "000030"
+    source = run / "snapshots" / "000002"
     (tmp_path / "net.toml").write_text((source / "net.toml").read_text())
     tensors = load_file(source / "model.safetensors")
     name = next(name for name in tensors if name.endswith("W_out"))

@@ -117,7 +117,7 @@ def _phase_words(over: xr.Dataset, spans: list[tuple[str, float, float]]) -> str
 def frequencies_section(results: xr.DataTree) -> Section:
     """Which frequencies the weights, the neurons and the logits have, and the circles."""
     spectra, circles = results["spectra"].to_dataset(), results["circles"].to_dataset()
-    keys = [int(k) for k in results["progress"]["key"].values]
+    keys = results["progress"].to_dataset()["key"].values.tolist()
     flat = 1 / spectra.sizes["frequency"]
     named = words.listed([str(k) for k in keys])
     bars = Figure(

@@ -188,8 +188,8 @@ def filter_frame(filters: xr.Dataset) -> pd.DataFrame:
 
 def errors_section(results: xr.DataTree) -> Section:
     """How far wrong answers are off."""
-    frame = distance_frame(results["errors"]["count"])
-    n_wrong = int(results["errors"]["count"].sum())
+    count = results["errors"].to_dataset()["count"]
+    frame, n_wrong = distance_frame(count), int(count.sum())
     figure = Figure(
         title="How far wrong answers are off",
         views={
@@ -230,7 +230,7 @@ def distance_frame(count: xr.DataArray) -> pd.DataFrame:
 
 
 def _heldout(results: xr.DataTree) -> str:
-    return words.number(int(results["rescue"]["n_heldout"].values.min()))
+    return words.number(int(results["rescue"]["n_heldout"].min()))
 
 
 def _frame(results: xr.DataTree, group: str) -> pd.DataFrame:
