@@ -24,6 +24,7 @@ def run(monkeypatch, capsys, tmp_path):
     return runner(monkeypatch, capsys)
 
 
+@pytest.mark.slow
 def test_clock_pizza_prints_figures_beside_the_verdict(run, tmp_path):
     code, out, err = run("clock-pizza", "clock-59", "--circles", "2", "--out", "there", "-q")
     assert (code, err) == (0, "")
@@ -75,6 +76,7 @@ def test_bad_nets_are_one_line(run, tmp_path, command):
     assert not (tmp_path / "report").exists()
 
 
+@pytest.mark.slow
 def test_rescue_trains_and_measures(run, tmp_path, monkeypatch):
     arms = {"scratch": tiny.SCRATCH, "Fourier start": tiny.ADDER}
     monkeypatch.setattr(rescue, "ARMS", {arm: recipe.name for arm, recipe in arms.items()})
