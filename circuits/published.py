@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import xarray as xr
 
+from mechnum.models import Model
+
 # Kantamneni & Tegmark 2025 (arXiv 2502.00873), section 5: GPT-J, addition of 0 to 99, 100 pairs.
 _HEADS_FOR = {"0.5": 8, "0.7": 13, "0.8": 17, "0.9": 31}
 _MLPS_FOR = {"0.7": 3, "0.8": 4, "0.9": 6, "0.95": 11, "0.99": 15}
@@ -33,6 +35,41 @@ _ACCURACY_WITHOUT = {
     ("mlp", "low removed"): 0.3589,
     ("mlp", "high removed"): 0.9810,
 }
+
+# Nanda et al. 2023 (arXiv 2301.05217), section 4: one layer, addition modulo 113, the main run.
+_GROKKED = {
+    "key frequencies": 5,
+    "neurons explained to 85 % by one frequency": 0.846,
+    "share of the logits' variance in cos w(a + b − c)": 0.95,
+    "cross-entropy, nats": 2.4e-7,
+    "cross-entropy of cos w(a + b − c) alone": 4.7e-8,
+    "cross-entropy of the key part alone (restricted)": 5.54e-8,
+    "rank of W_L": 10,
+    "W_L outside the key frequencies, share of its length": 0.0055,
+    "variance along W_L's directions, least": 0.932,
+    "variance along W_L's directions, most": 0.982,
+    "attention to a that is linear in waves, least": 0.979,
+    "attention to a that is linear in waves, most": 0.991,
+}
+# Zhong et al. 2023 (arXiv 2306.17844) and their checkpoints: one layer, addition modulo 59, by
+# attention rate. Distance irrelevance of the right logit, as the paper, and of the largest wrong
+# one, as its runs; each circle by its formula.
+_RATES = {
+    0.0: (
+        "Model A",
+        (0.9937, 0.1717, 0.2218),
+        {
+            "pizza": {0: 0.9831, 1: 0.9831, 2: 0.9841},
+            "clock": {0: 0.7541, 1: 0.7562, 2: 0.7538},
+            "accompanying": {3: 0.9756, 4: 0.9723, 5: 0.9769},
+        },
+    ),
+    1.0: ("Model B", (0.3336, 0.8483, 0.8849), {}),
+}
+_OTHER_SEED = (
+    "Both nets have the same shapes. Unless they are the same checkpoint, their seeds and training "
+    "differ, and keys, losses and ranks with these."
+)
 
 
 def clock_figures(measured: Mapping[str, xr.Dataset]) -> xr.Dataset:
@@ -158,14 +195,107 @@ def filter_figures(table: xr.Dataset, d_model: int, task: str) -> xr.Dataset | N
     )
 
 
+def grokking_figures(model: Model, progress: xr.Dataset) -> xr.Dataset | None:
+    """What Nanda et al. measured in their main run, beside the same of a net of its configuration.
+
+    Args:
+        progress: of `mechnum.grokking.progress_measures`.
+
+    Returns:
+        As `clock_figures`; None for nets of other configurations.
+    """
+    if progress.attrs["task"] != "modular_addition:113" or not _is_one_layer(model, n_ctx=3):
+        return None
+    test = progress.sel(part="test" if "test" in progress["part"] else "all")
+    directions, attention = progress["direction_explained"], progress["attention_explained"]
+    own = (
+        progress.sizes["key"],
+        progress["explained_neurons"],
+        progress["cosine_share"],
+        test["loss"],
+        progress["cosine_loss"],
+        test["restricted_loss"],
+        progress["readout_rank"],
+        progress["readout_residual"],
+        directions.min(),
+        directions.max(),
+        attention.min(),
+        attention.max(),
+    )
+    return _table(
+        [(name, value, float(x)) for (name, value), x in zip(_GROKKED.items(), own, strict=True)],
+        of="the main run of Nanda et al. 2023",
+        source="Nanda et al. 2023, section 4, losses on test pairs",
+        measure=f"losses on {'test' if 'test' in progress['part'] else 'all'} pairs",
+        comparison=_OTHER_SEED,
+    )
+
+
+def clock_pizza_figures(
+    model: Model, verdict: xr.Dataset, components: xr.Dataset
+) -> xr.Dataset | None:
+    """What Zhong et al. published of their net of this attention rate, beside the same of this one.
+
+    Args:
+        verdict: of `mechnum.grokking.clock_or_pizza`.
+        components: of `isolate_circles` by principal components.
+
+    Returns:
+        As `clock_figures`; None for nets of other configurations.
+    """
+    known = _RATES.get(model.spec.attention_rate)
+    if known is None or verdict.attrs.get("p") != 59 or not _is_one_layer(model, n_ctx=2):
+        return None
+    of, figures, formulas = known
+    names = (
+        "gradient symmetricity",
+        "distance irrelevance, right logit",
+        "distance irrelevance, largest wrong logit",
+    )
+    own = (verdict["symmetricity"], *verdict["irrelevance"].values)
+    rows = [(name, x, float(y)) for name, x, y in zip(names, figures, own, strict=True)]
+    rows += [
+        (
+            f"circle {circle + 1}, explained by the {formula} formula",
+            share,
+            float(components["explained"].sel(formula=formula, circle=circle)),
+        )
+        for formula, shares in formulas.items()
+        for circle, share in shares.items()
+        if circle in components["circle"]
+    ]
+    return _table(
+        rows,
+        of=f"{of} of Zhong et al. 2023",
+        source="Zhong et al. 2023, sections 3 and 4, circles by pairs of principal components; "
+        "the largest wrong logit as in the runs that they published",
+        measure="with the published triples"
+        if verdict.attrs["triples"] == "published"
+        else f"with triples of {verdict.attrs['triples']}",
+        comparison=_OTHER_SEED,
+    )
+
+
+def _is_one_layer(model: Model, n_ctx: int) -> bool:
+    """Whether a net has the shapes that both papers use, without norms."""
+    spec = model.spec
+    shapes = (spec.n_layers, spec.n_heads, spec.d_model, spec.d_head, spec.d_mlp, spec.n_ctx)
+    return shapes == (1, 4, 128, 32, 512, n_ctx) and spec.norm is None and spec.activation == "relu"
+
+
 def _table(
-    rows: Sequence[tuple[str, float | int, float]], of: str, source: str, measure: str
+    rows: Sequence[tuple[str, float | int, float]],
+    of: str,
+    source: str,
+    measure: str,
+    comparison: str | None = None,
 ) -> xr.Dataset:
     names, published, own = zip(*rows, strict=True)
     return xr.Dataset(
         {"published": ("quantity", list(published)), "measured": ("quantity", list(own))},
         {"quantity": list(names)},
-        {"of": of, "source": source, "measure": measure},
+        {"of": of, "source": source, "measure": measure}
+        | ({} if comparison is None else {"comparison": comparison}),
     )
 
 

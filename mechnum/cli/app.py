@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mechnum.cli.circuit import circuit
 from mechnum.cli.clock import clock
+from mechnum.cli.clock_pizza import clock_pizza
 from mechnum.cli.fetch import fetch
 from mechnum.cli.filter import filter_
 from mechnum.cli.fourier import fourier
+from mechnum.cli.grokking import grokking
 from mechnum.cli.helix import helix
 from mechnum.cli.lens import lens
 from mechnum.cli.models import models
@@ -19,6 +21,7 @@ from mechnum.cli.numbers import numbers
 from mechnum.cli.options import Quiet
 from mechnum.cli.patch import patch
 from mechnum.cli.paths import paths
+from mechnum.cli.reproduce import reproduce
 from mechnum.cli.trace import trace
 from mechnum.cli.train import train
 from mechnum.cli.verify import verify
@@ -44,6 +47,8 @@ for command in (
     fourier,
     lens,
     filter_,
+    grokking,
+    clock_pizza,
     verify,
     numbers,
     models,
@@ -51,7 +56,9 @@ for command in (
     train,
 ):
     # Python has a function called filter.
-    app.command(command.__name__.rstrip("_"))(command)
+    app.command(command.__name__.rstrip("_").replace("_", "-"))(command)
+
+app.add_typer(reproduce, name="reproduce")
 
 
 def _print_version(asked: bool) -> None:
@@ -74,5 +81,18 @@ def _global_options(
     ] = False,
 ) -> None:
     if quiet:
-        names = [command.name or "" for command in app.registered_commands]
-        context.default_map = {name: {"quiet": True} for name in names}
+        context.default_map = _quietly(app)
+
+
+def _quietly(commands: typer.Typer) -> dict[str, Any]:
+    """`--quiet` for every command, also those of groups."""
+    found = {
+        command.name or getattr(command.callback, "__name__", ""): {"quiet": True}
+        for command in commands.registered_commands
+    }
+    groups = {
+        group.name: _quietly(group.typer_instance)
+        for group in commands.registered_groups
+        if group.name and group.typer_instance
+    }
+    return found | groups

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +21,7 @@ from mechnum.models.model import Model
 from mechnum.patching.provenance import prompt_attributes
 from mechnum.tasks.answers import answer_tokens
 from mechnum.tasks.arithmetic import parse
-from mechnum.tasks.examples import bos_policy, token_texts
+from mechnum.tasks.examples import bos_policy, example_tokens
 from mechnum.tasks.prompts import Prompts
 from mechnum.tasks.signatures import error_signature
 from mechnum.tasks.states import sample_prompts
@@ -68,7 +67,7 @@ def lens_results(
         "/": xr.Dataset(
             attrs={**said, "position": str(position), "basis": basis, "n_numbers": len(numbers)}
         ),
-        "/prompts": _example(model, prompts),
+        "/prompts": example_tokens(model, prompts[0]),
         "/lens": lens,
         "/attribution": fourier_attribution(model, prompts, numbers, **look),
         "/rebuilt": rebuilt_answers(logits, asked, basis, seed),
@@ -115,7 +114,7 @@ def filter_results(
     signature, said = _answered(model, task, prompts, seed)
     parts = {
         "/": xr.Dataset(attrs={**effects.attrs, **said}),
-        "/prompts": _example(model, prompts),
+        "/prompts": example_tokens(model, prompts[0]),
         "/filters": effects.drop_attrs(deep=False),
         "/table": filter_table(effects, seed),
         "/errors": _error_counts(effects),
@@ -145,17 +144,6 @@ def _answered(
         "seed": seed,
     }
     return error_signature(accuracy, seed), said
-
-
-def _example(model: Model, prompts: Sequence[Prompts]) -> xr.Dataset:
-    first = prompts[0]
-    ids = first.tokens[0].tolist()
-    positions = {name: int(places[0]) for name, places in first.positions.items()}
-    return xr.Dataset(
-        {"tokens": ("position", ids)},
-        coords={"token": ("position", token_texts(model, ids))},
-        attrs={"positions": json.dumps(positions), "text": first.texts[0]},
-    )
 
 
 def _error_counts(effects: xr.Dataset) -> xr.Dataset:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float64, Int
 from scipy import fft
 
@@ -99,6 +100,51 @@ def cosine_logits(
     """Σ α_k cos(w_k e) of unit-length cosines, over e = a + b − c."""
     angle = 2 * np.pi * np.outer(np.arange(p), keys) / p
     return np.cos(angle) @ coefficients[keys - 1] * np.sqrt(2 / p**3)
+
+
+def logit_map(logits: Any, keys: Any) -> xr.Dataset:
+    """What the logits say of each class for each sum, and how much of it is waves at the keys.
+
+    A clock's key part is Σ_k α_k cos w_k(a + b − c): the same along each diagonal.
+
+    Args:
+        logits: [p, p, p] over a, b and class.
+        keys: key frequencies.
+
+    Returns:
+        Over (sum, class), means over the p pairs of a sum, each class about its own mean: `logit`,
+        and `key_part`, its waves in a + b at the keys. Over error e = (a + b − c) mod p: `by_error`
+        and `key_by_error`, the means of both along the diagonals.
+
+    Raises:
+        InvalidInput: as `key_part`.
+    """
+    logits = checked_logits(logits)
+    p = len(logits)
+    by_sum = sum_means(logits)
+    tables = {"logit": by_sum - by_sum.mean(axis=0), "key_part": _key_waves(logits, keys)}
+    error = np.arange(p)
+    diagonal = (error[:, None], (error[:, None] - error[None, :]) % p)
+    return xr.Dataset(
+        {
+            **{name: (("sum", "class"), table) for name, table in tables.items()},
+            "by_error": ("error", tables["logit"][diagonal].mean(axis=0)),
+            "key_by_error": ("error", tables["key_part"][diagonal].mean(axis=0)),
+        },
+        coords=dict.fromkeys(("sum", "class", "error"), error),
+    )
+
+
+def sum_shares(logits: Any) -> Float64[np.ndarray, " frequency"]:
+    """Share of the logits' variance that is a wave of a + b, for each k = 1 … (p − 1)/2.
+
+    `key_share` of each frequency by itself; what depends on a and b otherwise is in none. NaN where
+    the logits are the same for all inputs.
+    """
+    logits = checked_logits(logits)
+    p = len(logits)
+    power = np.sum(np.abs(fft.rfft(sum_means(logits), axis=0)[1:]) ** 2, axis=1) * 2 / p
+    return np.array([_ratio(p * float(part), variation(logits)) for part in power])
 
 
 def variation(logits: Logits) -> float:

@@ -11,6 +11,7 @@ from torch import Tensor
 from mechnum.errors import MechnumError
 from mechnum.grokking.logits import Logits, checked_logits
 from mechnum.grokking.nets import class_tokens, modular_task, prompts_of
+from mechnum.inputs import to_numpy
 from mechnum.models.decoder import NEURON_STATES, StateName
 from mechnum.models.exact import exact
 from mechnum.models.model import Model
@@ -92,6 +93,19 @@ def neuron_maps(
         raise MechnumError(f"layer {layer} of {model.name} has no MLP: it has no neurons")
     states = activations_of(model, (prompts_of(model, task),), name)[layer]
     return states.reshape(task.p, task.p, -1)
+
+
+def readout_rows(
+    model: Model, classes: Int[Tensor, " p"], layer: int
+) -> Float64[np.ndarray, "p neuron"] | None:
+    """W_L = W_U · W_out of one layer, one row for each class, without the final norm; None where
+    the layer has no MLP."""
+    weights = model.decoder.weights
+    mlp = weights.blocks[layer].mlp
+    if mlp is None:
+        return None
+    rows = (to_numpy(mlp.W_out) @ to_numpy(weights.W_U[:, classes])).T
+    return np.asarray(rows, dtype=np.float64)
 
 
 def _check_layer(model: Model, layer: int) -> None:

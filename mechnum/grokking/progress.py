@@ -29,7 +29,7 @@ from mechnum.grokking.neurons import (
     keys_of,
     neuron_frequencies,
 )
-from mechnum.grokking.pairs import PairStates, pair_states
+from mechnum.grokking.pairs import PairStates, pair_states, readout_rows
 from mechnum.grokking.phases import Phases, find_phases
 from mechnum.grokking.weights import fourier_gini, numerical_rank, readout_residual
 from mechnum.inputs import to_numpy
@@ -240,11 +240,9 @@ def _keys(
 def _readout(
     model: Model, states: PairStates, keys: Int[np.ndarray, " key"], layer: int
 ) -> dict[str, Any]:
-    weights = model.decoder.weights
-    mlp = weights.blocks[layer].mlp
-    if mlp is None:
+    readout = readout_rows(model, states.classes, layer)
+    if readout is None:
         return {}
-    readout = (to_numpy(mlp.W_out) @ to_numpy(weights.W_U[:, states.classes])).T
     return {
         "gini_W_L": fourier_gini(readout),
         "readout_rank": numerical_rank(readout),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Float64
 
 from mechnum.errors import InvalidInput
 from mechnum.grokking.logits import checked_logits
@@ -97,18 +97,49 @@ def distance_irrelevance(logits: Any) -> xr.DataArray:
     others = logits.copy()
     np.put_along_axis(others, answers[..., None], -np.inf, axis=-1)
     return xr.DataArray(
-        [_irrelevance(right[..., 0], answers), _irrelevance(others.max(axis=-1), answers)],
+        [_irrelevance(of) for of in (_by_distance(right[..., 0]), _by_distance(others.max(-1)))],
         dims="form",
         coords={"form": list(FORMS)},
         name="distance_irrelevance",
     )
 
 
-def _irrelevance(values: np.ndarray, answers: Int[np.ndarray, "p p"]) -> float:
+def distance_map(logits: Any) -> xr.DataArray:
+    """The right class's logit by a + b and a − b, both mod p (Zhong et al. 2023, section 4.2).
+
+    `distance_irrelevance` says in a number how alike its columns are: an ideal pizza's logit
+    depends on the distance alone, a clock's on neither.
+
+    Args:
+        logits: [p, p, p] over a, b and class.
+
+    Returns:
+        Over (sum, distance), from 0 to p − 1.
+
+    Raises:
+        InvalidInput: as `distance_irrelevance`.
+    """
+    logits = checked_logits(logits)
+    p = len(logits)
+    right = np.take_along_axis(logits, sums(p)[..., None], axis=-1)[..., 0]
+    return xr.DataArray(
+        _by_distance(right),
+        dims=("sum", "distance"),
+        coords={"sum": np.arange(p), "distance": np.arange(p)},
+        name="logit",
+    )
+
+
+def _by_distance(values: Float64[np.ndarray, "p p"]) -> Float64[np.ndarray, "sum distance"]:
+    """Values over (a, b) by a + b and a − b, which name one pair, p being odd."""
     p = len(values)
     numbers = np.arange(p)
     table = np.empty((p, p))
-    table[answers, (numbers[:, None] - numbers[None, :]) % p] = values
+    table[sums(p), (numbers[:, None] - numbers[None, :]) % p] = values
+    return table
+
+
+def _irrelevance(table: Float64[np.ndarray, "sum distance"]) -> float:
     whole = table.std()
     if whole <= _ROUNDING * np.sqrt(np.mean(table**2)):
         return 1.0

@@ -8,17 +8,22 @@ import xarray as xr
 
 from mechnum.report import trace
 from mechnum.report.clock import clock_page
+from mechnum.report.clock_pizza import clock_pizza_page
 from mechnum.report.exports import write_netcdf
 from mechnum.report.fourier import fourier_page
+from mechnum.report.grokking import grokking_page
 from mechnum.report.helix import helix_page
 from mechnum.report.neurons import neurons_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
+from mechnum.report.rescue import rescue_page
 from mechnum.report.training import training_page
 from mechnum.report.waves import filter_page, lens_page
 
-# The first that is there decides: a clock has a circuit too.
+# The first that is there decides: a clock has a circuit too, a grokked net its
+# training, and a rescue a lens and filters.
 _PAGES = {
+    "rescue": rescue_page,
     "neurons": neurons_page,
     "clock": clock_page,
     "nodes": nodes_page,
@@ -28,13 +33,16 @@ _PAGES = {
     "spectrum": fourier_page,
     "lens": lens_page,
     "filters": filter_page,
+    "progress": grokking_page,
+    "verdict": clock_pizza_page,
     "training": training_page,
 }
 
 
 def page_of(results: xr.DataTree) -> Page:
     """The page that suits the results: neurons, a clock, effects of nodes, path effects, a circuit,
-    the helix, spectra, the Fourier lens, filters, a training run, or a trace."""
+    the helix, spectra, the Fourier lens, filters, a grokked net, clock or pizza, the rescue
+    experiment, a training run, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

@@ -65,7 +65,7 @@ def percent(share: float | int) -> str:
         text = f"{math.floor(100 * share * 1e4) / 1e4:g}"
     if text == "0.0" and share > 0:
         text = f"{100 * share:.1g}"
-    return f"{text.removesuffix('.0')} %"
+    return f"{text.removesuffix('.0').replace('-', MINUS)} %"
 
 
 def interval(mean: float, low: float, high: float, sign: bool = True) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import torch
+import xarray as xr
+from jaxtyping import Int
+from torch import Tensor
 
 from mechnum.tasks.pairs import Pairs
 from mechnum.tasks.prompts import Prompts, TokenSequences
@@ -19,11 +23,35 @@ def example_pair(pairs: Pairs) -> tuple[Prompts, Prompts]:
     The operands of the clean one differ, so that a and b can be told apart, if any do.
     """
     group = pairs.groups[0]
-    row = torch.tensor([0])
-    if {"a", "b"} <= group.clean.variables.keys():
-        differ = (group.clean.variables["a"] != group.clean.variables["b"]).nonzero().flatten()
-        row = differ[:1] if len(differ) else row
+    row = _telling(group.clean)
     return group.clean.select(row), group.corrupt.select(row)
+
+
+def example_tokens(model: Model, prompts: TokenSequences) -> xr.Dataset:
+    """One prompt as reports show it: the first whose operands differ, if any do.
+
+    Returns:
+        `tokens` (ids) over position, with the coordinate `token`, the same as text. Attributes:
+        `positions`, JSON of name → position; `text`.
+    """
+    prompts = prompts.select(_telling(prompts))
+    ids = prompts.tokens[0].tolist()
+    positions = {name: int(places[0]) for name, places in prompts.positions.items()}
+    return xr.Dataset(
+        {"tokens": ("position", ids)},
+        coords={"token": ("position", token_texts(model, ids))},
+        attrs={"positions": json.dumps(positions), "text": prompts.texts[0]},
+    )
+
+
+def _telling(prompts: TokenSequences) -> Int[Tensor, "1"]:
+    """The row of a prompt in which a and b can be told apart, if there is one."""
+    variables = prompts.variables
+    if {"a", "b"} <= variables.keys():
+        differ = (variables["a"] != variables["b"]).nonzero().flatten()
+        if len(differ):
+            return differ[:1]
+    return torch.tensor([0])
 
 
 def token_texts(model: Model, ids: list[int]) -> list[str]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mechnum.training.bundle import export
     from mechnum.training.card import Card
     from mechnum.training.curves import training_curves
+    from mechnum.training.history import History, history_of
     from mechnum.training.log import Score, read_log
     from mechnum.training.loop import train
     from mechnum.training.recipe import Recipe
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Card": "card",
+    "History": "history",
     "RECIPES": "recipes",
     "Recipe": "recipe",
     "Score": "log",
     "export": "bundle",
     "find_recipe": "recipes",
+    "history_of": "history",
     "read_log": "log",
     "snapshots": "snapshot",
     "train": "loop",
@@ -32,10 +35,12 @@ _HOMES = {
 __all__ = [
     "RECIPES",
     "Card",
+    "History",
     "Recipe",
     "Score",
     "export",
     "find_recipe",
+    "history_of",
     "read_log",
     "snapshots",
     "train",

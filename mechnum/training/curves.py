@@ -25,13 +25,7 @@ def training_curves(run: Path) -> xr.DataTree:
         MechnumError: where the folder holds no run, or one without a score yet.
     """
     settings, versions = settings_of_run(run), versions_of_run(run)
-    scores = [asdict(score) for score in read_log(run)]
-    if not scores:
-        raise MechnumError(f"{run / LOG_FILE} has no score yet: train on")
-    dataset = xr.Dataset(
-        {name: ("step", [score[name] for score in scores]) for name in scores[0] if name != "step"},
-        coords={"step": [score["step"] for score in scores]},
-    )
+    dataset = logged_scores(run)
     said = {
         name: value if isinstance(value, (str, int, float)) else json.dumps(value)
         for name, value in settings.items()
@@ -39,3 +33,18 @@ def training_curves(run: Path) -> xr.DataTree:
     }
     attrs = {"model": said.pop("name", "a net"), **said, "versions": json.dumps(versions)}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), "/training": dataset})
+
+
+def logged_scores(folder: Path) -> xr.Dataset:
+    """The log in the folder of a run, or of a trained model, as the dataset of `training_curves`.
+
+    Raises:
+        MechnumError: where there is no log, or one without a score yet.
+    """
+    scores = [asdict(score) for score in read_log(folder)]
+    if not scores:
+        raise MechnumError(f"{folder / LOG_FILE} has no score yet: train on")
+    return xr.Dataset(
+        {name: ("step", [score[name] for score in scores]) for name in scores[0] if name != "step"},
+        coords={"step": [score["step"] for score in scores]},
+    )

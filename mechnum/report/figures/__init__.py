@@ -22,6 +22,14 @@ from mechnum.report.figures.helix import (
     r2_by_layer,
     scores_by_layer,
 )
+from mechnum.report.figures.modular import (
+    along_lines,
+    circle_panels,
+    formula_bars,
+    frequency_bars,
+    square_map,
+    step_lines,
+)
 from mechnum.report.figures.neurons import (
     VERDICTS,
     accuracy_curves,
@@ -35,6 +43,7 @@ from mechnum.report.figures.neurons import (
 )
 from mechnum.report.figures.nodes import SHOWN, node_bars, node_maps
 from mechnum.report.figures.paths import path_map
+from mechnum.report.figures.rescue import arm_bars, arm_lines
 from mechnum.report.figures.space import continuity_loop, helix_in_space, structure_of_numbers
 from mechnum.report.figures.spectra import (
     residue_bars,
@@ -52,7 +61,11 @@ __all__ = [
     "VERDICTS",
     "ablation_bars",
     "accuracy_curves",
+    "along_lines",
     "answer_map",
+    "arm_bars",
+    "arm_lines",
+    "circle_panels",
     "circuit_picture",
     "class_bars",
     "clock_picture",
@@ -61,6 +74,8 @@ __all__ = [
     "ecdf_lines",
     "error_histogram",
     "faithfulness_lines",
+    "formula_bars",
+    "frequency_bars",
     "heads_map",
     "helix_in_space",
     "kind_bars",
@@ -82,7 +97,9 @@ __all__ = [
     "scores_by_layer",
     "spectrum_lines",
     "spectrum_map",
+    "square_map",
     "stage_lines",
+    "step_lines",
     "strongest",
     "structure_of_numbers",
     "verdict_scatter",

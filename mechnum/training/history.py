@@ -1,0 +1,110 @@
+"""What is left of a net's training: its log, its checkpoints, and the prompts that it was trained
+on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from mechnum.errors import MechnumError
+from mechnum.models.load import CARD_FILE, bundled
+from mechnum.training.bundle import RUN_FOLDER
+from mechnum.training.claim import RECIPE_FILE, settings_of_run
+from mechnum.training.curves import logged_scores
+from mechnum.training.data import split
+from mechnum.training.log import LOG_FILE
+from mechnum.training.recipes import RECIPES
+from mechnum.training.snapshot import snapshots
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What is known of a net's training; made by `history_of`.
+
+    Attributes:
+        scores: as `/training` of `training_curves`; None where there is no log.
+        checkpoints: steps done → what `mechnum.load` takes, in order.
+        task: that the recipe trains on; None where the recipe is not known.
+        trained_on: rows of the recipe's prompts that were trained on, for a modular net the
+            indices a·p + b; None where the recipe is not known.
+    """
+
+    scores: xr.Dataset | None = None
+    checkpoints: dict[int, Path] = field(default_factory=dict)
+    task: str | None = None
+    trained_on: Int[np.ndarray, " prompt"] | None = None
+
+
+def history_of(model: str | Path, run: str | Path | None = None) -> History:
+    """What the folders of a model and of its run say of its training.
+
+    Args:
+        model: a name, folder or file, as `mechnum.load` takes it.
+        run: the folder of the run, or one of checkpoints that are named by their steps, such as
+            `002000` or `2000.toml`; by default the one that `mechnum train` leaves in the model's
+            folder, and nothing where there is none.
+
+    Raises:
+        MechnumError: where `run` is no folder or holds neither a log nor checkpoints, and where the
+            files there are damaged.
+    """
+    home = bundled().get(str(model), Path(model))
+    home = home.parent if home.is_file() else home
+    own = home / RUN_FOLDER
+    place = Path(run) if run is not None else own if own.is_dir() else home
+    if run is not None and not place.is_dir():
+        raise MechnumError(f"there is no folder {place}: give that of a run, or of checkpoints")
+    scores = logged_scores(place) if (place / LOG_FILE).is_file() else None
+    checkpoints = snapshots(place) or (_numbered(place) if run is not None else {})
+    if run is not None and scores is None and not checkpoints:
+        raise MechnumError(
+            f"{place} holds neither a log nor checkpoints: give the folder of a run, or one of "
+            "checkpoints that are named by their steps"
+        )
+    settings = _settings(place) or _settings(home)
+    task = settings.get("task")
+    return History(scores, checkpoints, None if task is None else str(task), _trained_on(settings))
+
+
+def _numbered(folder: Path) -> dict[int, Path]:
+    named = [path for path in folder.iterdir() if path.is_dir() or path.suffix == ".toml"]
+    steps = {path.name.removesuffix(".toml"): path for path in named}
+    numbered = {int(step): path for step, path in steps.items() if _is_step(step)}
+    return dict(sorted(numbered.items()))
+
+
+def _is_step(name: str) -> bool:
+    return name.isascii() and name.isdecimal()
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """The settings of the recipe that a folder names; none where it names none."""
+    if (folder / RECIPE_FILE).is_file():
+        return settings_of_run(folder)
+    if (folder / CARD_FILE).is_file():
+        try:
+            card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
+            return dict(card.get("recipe", {}))
+        except (ValueError, TypeError, AttributeError):
+            raise MechnumError(f"{folder / CARD_FILE} is not a model card: get it again") from None
+    return {}
+
+
+def _trained_on(settings: dict[str, Any]) -> Int[np.ndarray, " prompt"] | None:
+    """The training part, where the settings that decide it are those of a known recipe.
+
+    The seed is the settings' own: the same recipe under another seed is split otherwise.
+    """
+    recipe = RECIPES.get(str(settings.get("name")))
+    if recipe is None or recipe.settings()["data"] != settings.get("data"):
+        return None
+    seed, fraction = settings.get("seed"), settings.get("train_fraction")
+    if not isinstance(seed, int) or not isinstance(fraction, float):
+        return None
+    return split(recipe.data(), fraction, seed).train.numpy()
