@@ -1,4 +1,4 @@
-"""Maps from the states of one model or layer to those of another, fitted on numbers that both have."""
+"""Maps from states of one model or layer to those of another, fitted on numbers of both."""
 
 from __future__ import annotations
 

@@ -58,9 +58,7 @@ def layer_table(collected: xr.Dataset, layer: int) -> StateTable:
     if layer not in layers:
         raise MechnumError(f"layer {layer} was not collected: use one of {layers}")
     states = collected["states"].values[layers.index(layer)]
-    return StateTable(
-        np.asarray(states), collected["value"].values, collected["template"].values
-    )
+    return StateTable(np.asarray(states), collected["value"].values, collected["template"].values)
 
 
 def layer_tables(collected: xr.Dataset) -> dict[Label, StateTable]:
@@ -89,19 +87,27 @@ class Held:
     values: Int[np.ndarray, " value"]
     templates: Int[np.ndarray, " template"]
 
-    def train(self, table: StateTable) -> StateTable:
-        """Rows of numbers and templates that are not held out."""
+    def train_rows(self, table: StateTable) -> Bool[np.ndarray, " row"]:
+        """Whether neither the number nor the template is held out."""
         rows = ~np.isin(table.values, self.values)
         if table.templates is not None:
             rows &= ~np.isin(table.templates, self.templates)
-        return table.select(rows)
+        return rows
 
-    def test(self, table: StateTable) -> StateTable:
-        """Rows whose number and template are both held out."""
+    def test_rows(self, table: StateTable) -> Bool[np.ndarray, " row"]:
+        """Whether number and template are both held out."""
         rows = np.isin(table.values, self.values)
         if table.templates is not None and len(self.templates):
             rows &= np.isin(table.templates, self.templates)
-        return table.select(rows)
+        return rows
+
+    def train(self, table: StateTable) -> StateTable:
+        """The training rows."""
+        return table.select(self.train_rows(table))
+
+    def test(self, table: StateTable) -> StateTable:
+        """The test rows."""
+        return table.select(self.test_rows(table))
 
 
 def hold_out(

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from mechnum.models.model import Model
 
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-_MONTHS = (
-    "January February March April May June July August September October November December"
-)
+_MONTHS = "January February March April May June July August September October November December"
 _NUMBER_WORDS = "zero one two three four five six seven eight nine"
 
 ORDINALS: Mapping[str, tuple[str, ...]] = MappingProxyType(
