@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mechnum.probes.base import NumberProbe
     from mechnum.probes.binary import BinaryProbe
     from mechnum.probes.collection import collect_states
+    from mechnum.probes.controls import token_table
     from mechnum.probes.evaluation import evaluate, probe_accuracy
     from mechnum.probes.lenses import lens_accuracy
     from mechnum.probes.ordinals import leave_one_value_out
@@ -55,6 +56,7 @@ _HOMES = {
     "probe_accuracy": "evaluation",
     "probe_transfer": "transfer",
     "token_rows": "other_tokens",
+    "token_table": "controls",
     "value_split": "values",
 }
 
@@ -81,6 +83,7 @@ __all__ = [
     "probe_accuracy",
     "probe_transfer",
     "token_rows",
+    "token_table",
     "value_split",
 ]
 

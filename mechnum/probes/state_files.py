@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -38,7 +39,7 @@ def new_state_file(
     Raises:
         MechnumError: where nothing can be written there.
     """
-    header: dict[str, object] = {"__metadata__": dict(said)}
+    header: dict[str, Any] = {"__metadata__": dict(said)}
     offset = 0
     for name, dtype, sizes in [
         (STATES, "F32", shape),
@@ -55,7 +56,7 @@ def new_state_file(
             file.write(_LENGTH.pack(len(text)) + text)
             file.truncate(start + offset)
             for name, column in columns.items():
-                file.seek(start + header[name]["data_offsets"][0])  # type: ignore[index]
+                file.seek(start + header[name]["data_offsets"][0])
                 file.write(column.astype("<i8").tobytes())
         states = np.memmap(part, np.float32, "r+", start, shape)
         yield states
@@ -102,5 +103,5 @@ def read_state_file(
         ) from None
 
 
-def _end(header: Mapping[str, Mapping[str, list[int]]]) -> int:
+def _end(header: Mapping[str, Any]) -> int:
     return max(one["data_offsets"][1] for one in header.values())

@@ -17,7 +17,7 @@ from tests.fixtures import llama
 from .planted import circles
 from .texts import reader
 
-N = 120
+N = 60
 GENERATOR = np.random.default_rng(7)
 ROWS = circles(np.arange(N), (60, 20, 10, 4, 2), 24, 0.05) + 0.2
 NOISE = GENERATOR.normal(size=(N, 20)) + 0.3
@@ -49,7 +49,7 @@ def test_shuffled_rows_have_nothing_in_common_and_p_says_so():
     found = [measured(ROWS, rows, draws=9) for rows in shuffled]
     values = np.array([one["value"].sel(measure=RSA).values for one in found])
     assert np.abs(values.mean(axis=0)).max() < 0.02
-    assert np.abs(values).max() < 0.25
+    assert np.abs(values).max() < 0.3
     p = np.array([one["p"].sel(null="shuffled", measure=RSA).values for one in found])
     np.testing.assert_allclose(p.mean(axis=0), 0.55, atol=0.25)
 
@@ -86,7 +86,7 @@ def test_values_are_those_of_plain_scipy():
 
 def test_the_spectrum_is_of_the_rows_given():
     """The released code compared one model with itself: other periods must not match."""
-    other = circles(np.arange(N), (40, 24, 15, 8, 3), 24, 0.05)
+    other = circles(np.arange(N), (30, 15, 12, 6, 3), 24, 0.05)
     found = measured(ROWS, other)
     assert float(found["value"].sel(measure="spectra")) == 0
     assert float(found["p"].sel(measure="spectra", null="shuffled")) > 0.5
@@ -118,7 +118,7 @@ def test_impossible_comparisons_are_refused():
         "of other numbers|one number for each row": lambda: measured(ROWS, ROWS[:-1]),
         "3 numbers have too few pairs": lambda: measured(ROWS[:3], ROWS[:3]),
         "only one table of tokens": lambda: measured(ROWS, ROWS, tokens_a=words),
-        "for 120 numbers": lambda: measured(ROWS, ROWS, tokens_a=words[:9], tokens_b=words[:9]),
+        "for 60 numbers": lambda: measured(ROWS, ROWS, tokens_a=words[:9], tokens_b=words[:9]),
         "another width": lambda: measured(ROWS, NOISE, tokens_a=words, tokens_b=words),
         "not finite": lambda: measured(ROWS, np.where(ROWS > 1, np.nan, ROWS)),
         "draws is 0": lambda: measured(ROWS, ROWS, draws=0),
@@ -128,7 +128,7 @@ def test_impossible_comparisons_are_refused():
 
 
 def test_more_frequencies_than_there_are_match_in_any_case():
-    assert measured(ROWS, NOISE, top=60)["value"].sel(measure="spectra").isnull()
+    assert measured(ROWS, NOISE, top=30)["value"].sel(measure="spectra").isnull()
 
 
 def test_token_rows_are_the_same_words_of_each_model():
