@@ -93,7 +93,8 @@ def number_similarity(
         lambda generator: (own, _gaussian(generator, b, components)),
     ]
     for place, stream, make in _tracked(makers, streams, draws):
-        drawn[place] = compare(*make(stream), top)
+        first, second = make(stream)
+        drawn[place] = compare(first, second, top)
     low, high = np.quantile(drawn, BAND, axis=1)
     reached = (drawn >= value - _TIE * np.abs(value)).sum(axis=1)
     p = np.where(np.isnan(drawn[:, 0]), np.nan, (1 + reached) / (1 + draws))

@@ -75,10 +75,10 @@ def probe_transfer(
             cells.append(evaluate(fitted, states, test[other].values, seed, confidence, resamples))
         rows.append(_joined(cells, "tested_on", list(tables)))
     found = _joined(rows, "trained_on", list(tables))
-    return found.assign(
-        train_rows=("trained_on", [len(table) for table in train.values()]),
-        **_sizes(test),
-    ).assign_attrs(probe=repr(probe), align=align, seed=seed, confidence=confidence)
+    train_rows = {"train_rows": ("trained_on", [len(table) for table in train.values()])}
+    return found.assign(train_rows | _sizes(test)).assign_attrs(
+        probe=repr(probe), align=align, seed=seed, confidence=confidence
+    )
 
 
 def leave_one_out_transfer(

@@ -15,7 +15,7 @@ from .texts import reader, texts
 
 @pytest.fixture(scope="module")
 def collected():
-    return collect_states(reader(), texts(60, 6), [0, 1, 2])
+    return collect_states(reader(), texts(60, 3), [0, 1, 2])
 
 
 def test_the_logit_lens_is_norm_and_unembedding_of_the_test_rows(collected):
