@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -54,7 +55,7 @@ def new_state_file(
     with replacing(path) as part:
         with part.open("wb") as file:
             file.write(_LENGTH.pack(len(text)) + text)
-            file.truncate(start + offset)
+            _reserve(file, start + offset)
             for name, column in columns.items():
                 file.seek(start + header[name]["data_offsets"][0])
                 file.write(column.astype("<i8").tobytes())
@@ -101,6 +102,14 @@ def read_state_file(
         raise MechnumError(
             f"{path} is not a whole file of states: delete it, or give another file"
         ) from None
+
+
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Make the file that large; a disk without the room says so here, not when it is mapped."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)
 
 
 def _end(header: Mapping[str, Any]) -> int:

@@ -89,7 +89,8 @@ def context_prompts(
     """Texts with drawn numbers in the place of their own.
 
     Every number stands `per_number` times in the texts, and a few once more, which fill the last
-    text. The texts are used in turn, in a new order each time round. Source: Štefánik et al. 2026
+    text; those behind the end of a text that is cut are not read. The texts are used in turn, in a
+    new order each time round. Source: Štefánik et al. 2026
     (arXiv 2510.26285), who replace every digit string of natural texts.
 
     Args:
