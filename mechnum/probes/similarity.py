@@ -61,8 +61,8 @@ def number_similarity(
         top: frequencies compared in "spectra". The paper's 63 of 1000 bins are pairs of mirror
             images, so 31 frequencies.
         components: principal components, at most.
-        draws: of each null; no p is below 1 / (draws + 1). A thousand rows of width 1000 take
-            about a second a draw, most of it for the decomposition that two of the nulls need.
+        draws: of each null; no p is below 1 / (draws + 1). With a thousand rows of width 600 a draw
+            costs 0.1 s shuffled, 0.6 s Gaussian and 1.4 s with tokens, on one core.
         seed: of the draws.
 
     Returns:
