@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float64
 
+from mechnum.cka import linear_cka
 from mechnum.fourier.grid import checked_maps
 from mechnum.grokking.modulus import check_prime, sums
 from mechnum.grokking.neurons import AT_LEAST, common_frequencies, neuron_frequencies
@@ -99,17 +100,6 @@ def disc_or_torus(neurons: Any, at_least: float | int = AT_LEAST) -> xr.Dataset:
         },
         coords={"frequency": keys, "shape": list(SHAPES)},
     )
-
-
-def linear_cka(x: Any, y: Any) -> float:
-    """Linear CKA of two tables with a row for each input: ‖YᵀX‖² / (‖XᵀX‖ ‖YᵀY‖), centred.
-
-    NaN where one is constant. Source: Kornblith et al. 2019, section 3.
-    """
-    x, y = (np.asarray(table, dtype=np.float64) for table in (x, y))
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-    lengths = np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)
-    return float(np.sum((y.T @ x) ** 2) / lengths) if lengths > 0 else float("nan")
 
 
 def _features(k: int, p: int) -> tuple[Float64[np.ndarray, "pair feature"], ...]:

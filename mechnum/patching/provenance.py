@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from mechnum.models.model import Model
 from mechnum.patching.metrics import WARNINGS, MetricName
 from mechnum.tasks.pairs import Pairs
-from mechnum.tasks.prompts import Prompts, fingerprint
+from mechnum.tasks.prompts import TokenSequences, fingerprint
 
 _PACKAGES = ("mechnum", "torch", "transformer-lens", "transformers", "numpy")
 
@@ -44,7 +44,9 @@ def model_attributes(model: Model) -> dict[str, str | int | float]:
     }
 
 
-def prompt_attributes(model: Model, prompts: Sequence[Prompts]) -> dict[str, str | int | float]:
+def prompt_attributes(
+    model: Model, prompts: Sequence[TokenSequences]
+) -> dict[str, str | int | float]:
     """Model, prompts and versions of a result that is not of pairs."""
     return model_attributes(model) | {
         "prompts_fingerprint": fingerprint(prompts),

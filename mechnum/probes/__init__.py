@@ -9,7 +9,12 @@ from mechnum.lazy import lazy_names
 if TYPE_CHECKING:
     from mechnum.probes.base import NumberProbe
     from mechnum.probes.binary import BinaryProbe
+    from mechnum.probes.collection import collect_states
+    from mechnum.probes.controls import token_table
     from mechnum.probes.evaluation import evaluate, probe_accuracy
+    from mechnum.probes.lenses import lens_accuracy
+    from mechnum.probes.ordinals import leave_one_value_out
+    from mechnum.probes.other_tokens import token_rows
     from mechnum.probes.regression import (
         CircularDigitProbe,
         FourierRegressionProbe,
@@ -17,7 +22,15 @@ if TYPE_CHECKING:
         LogNumberProbe,
     )
     from mechnum.probes.residues import ResidueProbe
+    from mechnum.probes.similarity import number_similarity
     from mechnum.probes.sinusoidal import ParamSinProbe, SinProbe
+    from mechnum.probes.tables import (
+        StateTable,
+        context_tables,
+        layer_table,
+        layer_tables,
+    )
+    from mechnum.probes.transfer import leave_one_out_transfer, probe_transfer
     from mechnum.probes.values import value_split
 
 _HOMES = {
@@ -30,8 +43,20 @@ _HOMES = {
     "ParamSinProbe": "sinusoidal",
     "ResidueProbe": "residues",
     "SinProbe": "sinusoidal",
+    "StateTable": "tables",
+    "collect_states": "collection",
+    "context_tables": "tables",
     "evaluate": "evaluation",
+    "layer_table": "tables",
+    "layer_tables": "tables",
+    "leave_one_out_transfer": "transfer",
+    "leave_one_value_out": "ordinals",
+    "lens_accuracy": "lenses",
+    "number_similarity": "similarity",
     "probe_accuracy": "evaluation",
+    "probe_transfer": "transfer",
+    "token_rows": "other_tokens",
+    "token_table": "controls",
     "value_split": "values",
 }
 
@@ -45,8 +70,20 @@ __all__ = [
     "ParamSinProbe",
     "ResidueProbe",
     "SinProbe",
+    "StateTable",
+    "collect_states",
+    "context_tables",
     "evaluate",
+    "layer_table",
+    "layer_tables",
+    "leave_one_out_transfer",
+    "leave_one_value_out",
+    "lens_accuracy",
+    "number_similarity",
     "probe_accuracy",
+    "probe_transfer",
+    "token_rows",
+    "token_table",
     "value_split",
 ]
 

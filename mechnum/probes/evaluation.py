@@ -7,13 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float64
-from scipy.stats import bootstrap
 from sklearn.base import clone
 
 from mechnum.errors import InvalidInput
-from mechnum.inputs import seed_sequence
 from mechnum.intervals import CONFIDENCE, RESAMPLES, mean_interval
+from mechnum.probes.accuracy import accuracy_by_value, value_interval
 from mechnum.probes.base import NumberProbe
 from mechnum.probes.residues import ResidueProbe
 from mechnum.probes.values import states_and_values, value_split, whole_numbers
@@ -51,8 +49,6 @@ def evaluate(
     read = probe.predict(states)
     if len(read) != len(true):
         raise InvalidInput(f"{len(read)} states and {len(true)} values: give one value a state")
-    distinct, which = np.unique(true, return_inverse=True)
-    which = which.reshape(-1)
     if isinstance(probe, ResidueProbe):
         wanted = true % probe.modulus
         distance = np.abs(read - wanted)
@@ -60,22 +56,10 @@ def evaluate(
     else:
         wanted = true
         distance = np.abs(read - wanted)
-    n = np.bincount(which)
-    right = np.bincount(which, weights=read == wanted)
-    low, high = _interval(right, n.astype(np.float64), seed, confidence, resamples)
-    return xr.Dataset(
-        {
-            "accuracy": right.sum() / n.sum(),
-            "low": low,
-            "high": high,
-            "absolute_error": float(distance.mean()),
-            "chance": 1 / len(probe.classes_),
-            "right": ("value", right / n),
-            "n": ("value", n),
-        },
-        coords={"value": distinct},
-        attrs={"probe": repr(probe), "seed": seed, "confidence": confidence},
-    )
+    found = accuracy_by_value(read == wanted, true, seed, confidence, resamples)
+    return found.assign(
+        absolute_error=float(distance.mean()), chance=1 / len(probe.classes_)
+    ).assign_attrs(probe=repr(probe))
 
 
 def probe_accuracy(
@@ -139,7 +123,7 @@ def probe_accuracy(
     over_seeds = mean_interval(joined["accuracy"], "seed", chosen[0], confidence, resamples)
     n = joined["n"].fillna(0).astype(np.float64)
     right = (joined["right"].fillna(0) * n).sum("seed").values
-    low, high = _interval(right, n.sum("seed").values, chosen[0], confidence, resamples)
+    low, high = value_interval(right, n.sum("seed").values, chosen[0], confidence, resamples)
     return (
         joined.drop_vars(["n", "chance"])
         .assign(
@@ -152,26 +136,3 @@ def probe_accuracy(
         )
         .assign_attrs(probe=repr(probe), test_share=test_share, confidence=confidence)
     )
-
-
-def _interval(
-    right: Float64[np.ndarray, " value"],
-    n: Float64[np.ndarray, " value"],
-    seed: int,
-    confidence: float,
-    resamples: int,
-) -> tuple[float, float]:
-    """Percentile bootstrap over numbers of the share of rows that are right; NaN for one number."""
-    if len(n) < 2:
-        return np.nan, np.nan
-    found = bootstrap(
-        (right, n),
-        lambda right, n, axis: right.sum(axis=axis) / n.sum(axis=axis),
-        paired=True,
-        vectorized=True,
-        n_resamples=resamples,
-        confidence_level=confidence,
-        method="percentile",
-        rng=np.random.default_rng(seed_sequence(seed)),
-    )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)

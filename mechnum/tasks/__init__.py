@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mechnum.tasks import processes
+    from mechnum.tasks import contexts, processes
     from mechnum.tasks.accuracy import Accuracy
     from mechnum.tasks.answers import answer_tokens
     from mechnum.tasks.arithmetic import addition, modular_addition, parse
@@ -32,6 +32,7 @@ _HOMES = {
     "activations_of": "states",
     "addition": "arithmetic",
     "answer_tokens": "answers",
+    "contexts": "contexts",
     "error_kinds": "signatures",
     "error_signature": "signatures",
     "modular_addition": "arithmetic",
@@ -57,6 +58,7 @@ __all__ = [
     "activations_of",
     "addition",
     "answer_tokens",
+    "contexts",
     "error_kinds",
     "error_signature",
     "modular_addition",
