@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mechnum.training.bundle import export
     from mechnum.training.card import Card
     from mechnum.training.curves import training_curves
-    from mechnum.training.log import Score, read_log
+    from mechnum.training.log import ProcessScore, PromptScore, Score, read_log
     from mechnum.training.loop import train
     from mechnum.training.recipe import Recipe
     from mechnum.training.recipes import RECIPES, find_recipe
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Card": "card",
+    "ProcessScore": "log",
+    "PromptScore": "log",
     "RECIPES": "recipes",
     "Recipe": "recipe",
     "Score": "log",
@@ -32,6 +34,8 @@ _HOMES = {
 __all__ = [
     "RECIPES",
     "Card",
+    "ProcessScore",
+    "PromptScore",
     "Recipe",
     "Score",
     "export",

@@ -12,10 +12,11 @@ import torch
 
 from mechnum.models import bundled
 from mechnum.models.net_file import load_net
-from mechnum.training import RECIPES, Recipe, Score, read_log, train
+from mechnum.training import RECIPES, PromptScore, Recipe, train
 from mechnum.training.data import Dataset, addition, split
 from mechnum.training.nets import HelixStart
 from mechnum.training.streams import Stream, stream
+from tests.training import tiny
 
 ADDER, CLOCK = RECIPES["adder-gptj"], RECIPES["clock-113"]
 SCRATCH, RESCUED = RECIPES["adder-scratch"], RECIPES["adder-rescued"]
@@ -50,9 +51,9 @@ def permuted(recipe: Recipe) -> Recipe:
     return replace(recipe, data=data)
 
 
-def last_score(recipe: Recipe, folder) -> Score:
+def last_score(recipe: Recipe, folder) -> PromptScore:
     train(recipe, folder)
-    return read_log(folder)[-1]
+    return tiny.prompt_scores(folder)[-1]
 
 
 def test_short_adder_learns_what_permuted_answers_do_not_teach(tmp_path):
