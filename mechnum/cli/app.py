@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mechnum.cli.beliefs import beliefs
 from mechnum.cli.circuit import circuit
 from mechnum.cli.clock import clock
 from mechnum.cli.fetch import fetch
@@ -40,6 +41,7 @@ for command in (
     circuit,
     clock,
     neurons,
+    beliefs,
     helix,
     fourier,
     lens,

@@ -21,7 +21,8 @@ _LINES = 8
 
 def train(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A recipe, such as adder-gptj, clock-113 or mess3.")
+        str,
+        typer.Argument(metavar="NAME", help="A recipe, such as adder-gptj, clock-113 or mess3."),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder to write; ./NAME by default.")

@@ -17,6 +17,8 @@ _WHERE = {
     "Table": "blocks",
     "Text": "blocks",
     "Tokens": "blocks",
+    "beliefs_page": "beliefs",
+    "beliefs_summary": "beliefs",
     "circuit_summary": "largest",
     "clock_summary": "clock_terminal",
     "edge_frame": "measured",

@@ -7,6 +7,7 @@ from pathlib import Path
 import xarray as xr
 
 from mechnum.report import trace
+from mechnum.report.beliefs import beliefs_page
 from mechnum.report.clock import clock_page
 from mechnum.report.exports import write_netcdf
 from mechnum.report.fourier import fourier_page
@@ -19,6 +20,7 @@ from mechnum.report.waves import filter_page, lens_page
 
 # The first that is there decides: a clock has a circuit too.
 _PAGES = {
+    "mixed_states": beliefs_page,
     "neurons": neurons_page,
     "clock": clock_page,
     "nodes": nodes_page,
@@ -33,8 +35,8 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: neurons, a clock, effects of nodes, path effects, a circuit,
-    the helix, spectra, the Fourier lens, filters, a training run, or a trace."""
+    """The page that suits the results: beliefs, neurons, a clock, effects of nodes, path effects, a
+    circuit, the helix, spectra, the Fourier lens, filters, a training run, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

@@ -53,7 +53,9 @@ class Card:
 
     def write(self, folder: Path) -> None:
         """Write `card.json` and the same in words as `README.md`."""
-        (folder / CARD_FILE).write_text(json.dumps(self.content(), indent=1) + "\n", encoding="utf-8")
+        (folder / CARD_FILE).write_text(
+            json.dumps(self.content(), indent=1) + "\n", encoding="utf-8"
+        )
         (folder / README_FILE).write_text(self._in_words(), encoding="utf-8")
 
     def _in_words(self) -> str:

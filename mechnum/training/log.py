@@ -107,7 +107,9 @@ class ProcessScore(Score):
         )
 
 
-_KINDS = {frozenset(field.name for field in fields(kind)): kind for kind in (PromptScore, ProcessScore)}
+_KINDS = {
+    frozenset(field.name for field in fields(kind)): kind for kind in (PromptScore, ProcessScore)
+}
 
 
 def read_log(folder: Path) -> list[Score]:

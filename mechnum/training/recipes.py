@@ -172,8 +172,9 @@ _PROCESS_NET = NativeConfig(
 
 MESS3 = Recipe(
     name="mess3",
-    about="Four layers that predict Mess3 (x = 0.05, a = 0.85), the shape of the net of Shai et al. "
-    "2024, section 3, trained with AdamW on thousands of steps where theirs took a million of SGD.",
+    about="Four layers that predict Mess3 (x = 0.05, a = 0.85), shaped like the net of Shai et al. "
+    "2024, section 3, and trained by thousands of steps of AdamW where theirs took a million of "
+    "SGD.",
     good_for="Belief states within seconds: its last residual holds the observer's beliefs about "
     "three hidden states, linearly, as a fractal in a triangle.",
     not_for="Claims about language models: three tokens, and strings of ten of them.",
