@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mechnum.report import reading, theme
+from mechnum.report import reading, theme, words
 
 POINTS = 2500
 """Prefixes that one panel draws."""
+LAST, ALL = "last", "all"
+PLACES = {LAST: "the last residual", ALL: "all residuals joined"}
+"""The layers that pages speak of, in words."""
 STEPS = 5
 """Snapshots that the training sequence draws."""
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -155,3 +158,14 @@ def shown_steps(results: xr.DataTree) -> list[int]:
     steps = results["snapshots"]["step"].values
     places = np.unique(np.round((len(steps) - 1) * np.linspace(0, 1, STEPS) ** 2).astype(int))
     return [int(step) for step in steps[places]]
+
+
+def hover_texts(found: xr.Dataset, rows: np.ndarray, names: list[str]) -> list[str]:
+    """What is said of a prefix: how long it is, and its true belief."""
+    return [
+        f"{int(position) + 1} tokens<br>true: "
+        + ", ".join(f"{name} {words.number(float(p))}" for name, p in zip(names, own, strict=True))
+        for position, own in zip(
+            found["position"].values[rows], found["belief"].values[rows], strict=True
+        )
+    ]

@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from mechnum.report import reading, words
-from mechnum.report.belief_frames import best_norm, control_frame, depth_frame, layer_frame
+from mechnum.report.belief_frames import PLACES, best_norm, control_frame, depth_frame, layer_frame
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
-from mechnum.report.sections.beliefs import (
-    PLACES,
-    controls_section,
-    layers_section,
-    patching_section,
-    side_by_side,
-    training_section,
-)
+from mechnum.report.sections.belief_changes import patching_section, training_section
+from mechnum.report.sections.beliefs import controls_section, layers_section, side_by_side
 from mechnum.report.sections.processes import entropy_section, simplex_section, tree_section
 from mechnum.report.sections.provenance import provenance_section
 from mechnum.report.summary import bare_table
@@ -126,15 +120,16 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
                 )
             )
     if (patched := reading.group(results, "patching")) is not None:
-        share = patched["followed"].sel(patch="belief").mean("step")
-        if share.notnull().any():
-            best = int(share["layer"].values[int(share.fillna(-1).argmax())])
+        share = patched["followed"].mean("step").sel(patch=["belief", "state"]).to_pandas()
+        if share["belief"].notna().any():
+            best = share["belief"].idxmax()
+            belief, state = (words.percent(float(share.loc[best, own])) for own in share)
             points.append(
                 (
                     "Causal test",
-                    f"replacing the belief moves the predictions "
-                    f"{words.percent(float(share.sel(layer=best)))} of the way to the other "
-                    f"history's at the input of block {best}.",
+                    f"replacing the belief at the input of block {best} moves the predictions "
+                    f"{belief} of the way to the other history's; replacing all of the residual "
+                    f"there, {state}.",
                 )
             )
     tree = results["mixed_states"].to_dataset()

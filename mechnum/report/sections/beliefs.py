@@ -1,4 +1,4 @@
-"""Sections about the beliefs in a net: side by side, controls, layers, training, causal test."""
+"""Sections about the beliefs in a net: side by side, controls, layers."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mechnum.intervals import mean_interval
-from mechnum.report import figures, reading, words
+from mechnum.report import figures, words
 from mechnum.report.belief_frames import (
+    LAST,
+    PLACES,
     best_norm,
     colours_of,
     control_frame,
     drawn_states,
+    hover_texts,
     layer_frame,
     plane_of,
-    shown_steps,
     some,
 )
 from mechnum.report.blocks import Block, Caption, Figure, Table
-from mechnum.report.intervals import INTERVAL_WORDS
 from mechnum.report.page import Section
 
-LAST, ALL = "last", "all"
-PLACES = {LAST: "the last residual", ALL: "all residuals joined"}
 _INTERVAL = "95 % percentile bootstrap over whole strings"
-_ESTIMAND = "mean squared error over coordinates of the belief, of strings that are held out"
-_PANEL_POINTS = 800
+ESTIMAND = "mean squared error over coordinates of the belief, of strings that are held out"
 
 
 def side_by_side(results: xr.DataTree) -> Section:
@@ -43,7 +40,7 @@ def side_by_side(results: xr.DataTree) -> Section:
     }
     names = [str(name) for name in geometry["coordinate"].values]
     drawn = drawn_states(results)
-    hover = _hover(geometry, rows, names)
+    hover = hover_texts(geometry, rows, names)
     views = _views(truth, truth[rows], read, weights, names, drawn, hover)
     errors = geometry["mse"].sel(norm=norm, predictor="states")
     said = words.listed(
@@ -93,7 +90,7 @@ def controls_section(results: xr.DataTree) -> Section:
                     text=f"Verdict: {at['verdict'].values}, {at['reason'].values}. Gain: how much "
                     "less the error of the residuals is. Spread: variance of what is predicted, as "
                     "a share of that of the beliefs.",
-                    estimand=_ESTIMAND,
+                    estimand=ESTIMAND,
                     n=f"{geometry.sizes['prefix']:,} prefixes of "
                     f"{geometry.attrs['n_strings']:,} strings, weighted by probability",
                     interval=_INTERVAL,
@@ -124,7 +121,7 @@ def layers_section(results: xr.DataTree) -> Section:
             text="Layer k is the residual that block k reads, last the one after all blocks, all "
             "these joined. Lines of controls are flat where they do not depend on the net; one "
             "that makes no error at all has no place on this axis.",
-            estimand=_ESTIMAND,
+            estimand=ESTIMAND,
             n=f"{geometry.sizes['prefix']:,} prefixes",
             interval=_INTERVAL,
             null=f"{words.number(float(geometry['variance']))}: the variance of the beliefs",
@@ -134,104 +131,6 @@ def layers_section(results: xr.DataTree) -> Section:
         width=460,
     )
     return Section("Layers", [figure, _distances(geometry, norm), *_future(geometry, norm)])
-
-
-def training_section(results: xr.DataTree) -> Section | None:
-    """How the geometry came about, beside the loss."""
-    found = reading.group(results, "snapshots")
-    if found is None:
-        return None
-    norm = str(found["norm"].values[-1])
-    frame = pd.DataFrame(
-        {
-            "step": found["step"].values,
-            "excess": found["heldout_loss"].values - found["bound"].values,
-            **{layer: found["mse"].sel(layer=layer, norm=norm).values for layer in PLACES},
-        }
-    )
-    curve = Figure(
-        title="Loss and error of the beliefs by step",
-        views={"curves": figures.training_errors(frame, {key: PLACES[key] for key in PLACES})},
-        caption=Caption(
-            text="Above, how far the loss is from the best there is; below, how far the beliefs "
-            f"that are read from the net are from the true ones ({norm} the norm).",
-            estimand=f"divergence from the exact next-token distribution; {_ESTIMAND}",
-            n=f"{found.sizes['prefix']:,} prefixes of {found.attrs['n_strings']:,} strings",
-            null=f"{words.number(float(found['variance']))}: the variance of the beliefs",
-        ),
-        alt="Falling lines of loss and of error by step.",
-        data=frame,
-        width=460,
-    )
-    return Section("Along training", [curve, _sequence(results, found, norm)])
-
-
-def patching_section(results: xr.DataTree) -> Section | None:
-    """Do predictions follow where a belief is replaced?"""
-    found = reading.group(results, "patching")
-    if found is None:
-        return None
-    spread = mean_interval(
-        found["kl"].transpose("pair", "layer", "patch", "step"), seed=reading.seed(results)
-    )
-    views, rows = {}, []
-    for layer in found["layer"].values:
-        at = spread.sel(layer=layer)
-        frame = pd.DataFrame(
-            {
-                "step": np.tile(found["step"].values, found.sizes["patch"]),
-                "patch": np.repeat(found["patch"].values, found.sizes["step"]),
-                **{
-                    name: at[own].transpose("patch", "step").values.ravel()
-                    for name, own in (("kl", "mean"), ("kl_low", "low"), ("kl_high", "high"))
-                },
-            }
-        )
-        last = int(layer) == int(found["layer"].values[-1])
-        views["last residual" if last else f"input of block {layer}"] = figures.patching_lines(
-            frame
-        )
-        rows.append(frame.assign(layer=int(layer)))
-    followed = found["followed"].mean("step").to_pandas()
-    shown = followed.drop(columns=["none", "target run"]).reset_index()
-    at, n = int(found.attrs["position"]), int(found.attrs["n_pairs"])
-    estimand = "KL of the exact next-token distribution after the target's history, from the net's"
-    return Section(
-        "Causal test",
-        [
-            Figure(
-                title="Predictions after a belief is replaced",
-                views=views,
-                caption=Caption(
-                    text=f"At position {at} of a string the part of the residual that says the "
-                    "belief is replaced by that of another history; both go on with the same "
-                    "tokens. Where the patch is the belief and the line falls to that of the "
-                    "target's own run, predictions have followed.",
-                    estimand=estimand,
-                    n=f"{n:,} pairs of histories",
-                    interval=INTERVAL_WORDS,
-                    null="none: nothing is replaced; random: the other history's part in as many "
-                    "random directions",
-                ),
-                alt="Lines of divergence by tokens after the patch.",
-                data=pd.concat(rows, ignore_index=True),
-                width=460,
-                switch="Patched",
-            ),
-            Table(
-                title="How far predictions follow",
-                frame=shown,
-                caption=Caption(
-                    text="1: as the target's own run; 0: as though nothing was replaced. Later "
-                    "tokens still read the base history by attention, which a patch of one "
-                    "residual does not change.",
-                    estimand=f"share of the way from no patch to the target's run, of the mean "
-                    f"{estimand}, mean over the tokens that follow",
-                    n=f"{n:,} pairs of histories",
-                ),
-            ),
-        ],
-    )
 
 
 def _views(
@@ -261,50 +160,13 @@ def _views(
     }
 
 
-def _sequence(results: xr.DataTree, found: xr.Dataset, norm: str) -> Figure:
-    """The regressed simplex at some steps, from the untrained net on."""
-    steps = shown_steps(results)
-    truth, names = found["belief"].values, [str(name) for name in found["coordinate"].values]
-    rows = some(len(truth), _PANEL_POINTS)
-    hover = _hover(found, rows, names)
-    views = {}
-    for layer, place in PLACES.items():
-        read = {
-            f"step {step:,}": found["predicted"].sel(step=step, layer=layer, norm=norm).values[rows]
-            for step in steps
-        }
-        plane = plane_of(truth, found["weight"].values, names, drawn_states(results))
-        if len(names) <= 2:
-            # One probability: what is true across, what is read upwards.
-            read = {
-                title: np.column_stack([truth[rows][:, -1], own[:, -1]])
-                for title, own in read.items()
-            }
-            plane = plane_of(read[next(iter(read))], np.ones(len(rows)), ["true", "read"], None)
-        views[place] = figures.simplices(read, plane, colours_of(truth[rows]), hover, size=2.5)
-    return Figure(
-        title="The regressed beliefs along training",
-        views=views,
-        caption=Caption(
-            text="The same strings at some steps, step 0 being the untrained net; colours are "
-            "those of the true beliefs.",
-            estimand="Beliefs as an affine function of residuals, out of fold, fitted anew at each "
-            "step",
-            n=f"{len(rows):,} of {len(truth):,} prefixes",
-        ),
-        alt="Points of regressed beliefs at several steps of training.",
-        data=pd.DataFrame({"step": steps}),
-        width=900,
-        switch="Read from",
-    )
-
-
 def _distances(geometry: xr.Dataset, norm: str) -> Table:
     at = geometry["distance_r2"].sel(norm=norm)
     frame = pd.DataFrame({"layer": [str(layer) for layer in geometry["layer"].values]})
     for space in at["space"].values:
         for target in at["target"].values:
-            frame[f"{space}, {target}"] = at.sel(space=space, target=target).values
+            name = f"{space}: {str(target).removesuffix(' distributions')}"
+            frame[name] = at.sel(space=space, target=target).values
     return Table(
         title="Distances",
         frame=frame,
@@ -364,14 +226,3 @@ def _controls_shown(frame: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def _hover(found: xr.Dataset, rows: np.ndarray, names: list[str]) -> list[str]:
-    """What is said of a prefix: how long it is, and its true belief."""
-    return [
-        f"{int(position) + 1} tokens<br>true: "
-        + ", ".join(f"{name} {words.number(float(p))}" for name, p in zip(names, own, strict=True))
-        for position, own in zip(
-            found["position"].values[rows], found["belief"].values[rows], strict=True
-        )
-    ]
