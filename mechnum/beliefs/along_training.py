@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from mechnum.beliefs.errors import TINY
 from mechnum.beliefs.geometry import ALL, LAST, checked_readout, coordinate_names, states_of_places
 from mechnum.beliefs.prefixes import prefixes
 from mechnum.beliefs.readout import CUTOFFS
@@ -76,8 +77,7 @@ def belief_progress(
     predicted = np.array(of_steps).reshape(len(steps), len(shape), 2, *truth.shape)
     error = np.einsum("p,snlpc->sln", found.weights, (predicted - truth) ** 2)
     variance = rows.variance(truth)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r2 = 1 - error / (variance or np.nan)
+    r2 = 1 - error / (variance if variance > TINY else np.nan)
     return xr.Dataset(
         {
             "mse": (("step", "layer", "norm"), error / truth.shape[1]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_states_to_draw_are_checked():
 
 
 def test_all_parts_and_what_is_left_out(tmp_path):
-    train(tiny.replace(tiny.PROCESS, snapshot_every=6, checkpoint_every=3), tmp_path)
+    train(replace(tiny.PROCESS, snapshot_every=6, checkpoint_every=3), tmp_path)
     model = mn.load(str(tmp_path / "snapshots" / "000010"))
     process = P.find_process(str(model.default_task))
     found = measure_beliefs(model, process, run=tmp_path, strings=60, n_pairs=5, states=["A", "B"])
