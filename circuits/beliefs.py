@@ -86,6 +86,7 @@ def measure_beliefs(
     run: Path | None = None,
     length: int | None = None,
     strings: int = 5000,
+    positions: Sequence[int] | None = None,
     readout: Float[np.ndarray, "state coordinate"] | None = None,
     untrained: Model | None = None,
     states: Sequence[str] | None = None,
@@ -98,7 +99,8 @@ def measure_beliefs(
 
     Args:
         run: folder of the training run, with snapshots, such as `NAME/training`.
-        length, strings, untrained: as in `mechnum.beliefs.belief_geometry`.
+        length, strings, positions, untrained: as in `mechnum.beliefs.belief_geometry`; the first
+            few positions have few prefixes, each of which counts much.
         readout: what is read of the beliefs; of column addition, `carry_readout`, of others the
             beliefs themselves.
         states: as in `measure_process`, of the readout's coordinates where there is one.
@@ -117,7 +119,8 @@ def measure_beliefs(
     """
     along = None if run is None else _snapshots(run)
     matrix = _own_readout(process) if readout is None else readout
-    shared: dict[str, Any] = {"length": length, "readout": matrix, "seed": seed}
+    shared: dict[str, Any] = {"length": length, "positions": positions, "readout": matrix}
+    shared["seed"] = seed
     geometry = belief_geometry(model, process, strings=strings, untrained=untrained, **shared)
     parts: dict[str, Callable[[], xr.Dataset]] = {
         "patching": lambda: belief_patching(

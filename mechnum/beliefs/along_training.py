@@ -28,6 +28,7 @@ def belief_progress(
     process: Process,
     length: int | None = None,
     strings: int = 1000,
+    positions: Sequence[int] | None = None,
     readout: Float[np.ndarray, "state coordinate"] | None = None,
     folds: int = 5,
     cutoffs: Sequence[float] = CUTOFFS,
@@ -37,8 +38,8 @@ def belief_progress(
 
     Args:
         snapshots: steps done and the net then, in order; read one at a time.
-        length, strings, readout, folds, cutoffs, seed: as in `belief_geometry`. All nets read the
-            same strings.
+        length, strings, positions, readout, folds, cutoffs, seed: as in `belief_geometry`. All nets
+            read the same strings.
 
     Returns:
         `mse` and `r2`, out of fold, over (step, layer, norm), and `predicted` (step, layer, norm,
@@ -55,19 +56,20 @@ def belief_progress(
     found = rows = None
     attrs: dict[str, str | int | float] = {}
     matrix = np.eye(process.n_states) if readout is None else checked_readout(readout, process)
+    places = None if positions is None else tuple(int(position) for position in positions)
     for step, model in snapshots:
         size = model.spec.n_ctx if length is None else length
         check_reads(model, process, size)
         if found is None or rows is None:
-            found = prefixes(process, size, strings, seed, None)
+            found = prefixes(process, size, strings, seed, places)
             rows = Rows.of(len(found), found.weights, found.string, folds, cutoffs, seed)
             shape = norms_of(model)
         elif norms_of(model) != shape or found.strings.shape[1] != size:
             raise MechnumError(f"{model.name} has another shape than the nets before it")
         states = prefix_states(model, found)
-        places = [own for norm in states for own in states_of_places(norm)[-2:]]
+        read = [own for norm in states for own in states_of_places(norm)[-2:]]
         of_steps.append(
-            [rows.folds.predicted(own.astype(np.float64), found.beliefs) @ matrix for own in places]
+            [rows.folds.predicted(own.astype(np.float64), found.beliefs) @ matrix for own in read]
         )
         steps.append(step)
         attrs = model_attributes(model)

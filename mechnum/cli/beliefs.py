@@ -61,6 +61,12 @@ def beliefs(
     strings: Annotated[
         int, typer.Option(min=10, metavar="N", help="Strings; all of them where there are no more.")
     ] = 5000,
+    first: Annotated[
+        int,
+        typer.Option(
+            "--from", min=0, metavar="N", help="Position from which on beliefs are read; 0 is all."
+        ),
+    ] = 0,
     position: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", help="Where beliefs are replaced; the middle, if not."),
@@ -100,6 +106,7 @@ def beliefs(
                 run=run or _run_beside(name),
                 length=length,
                 strings=strings,
+                positions=range(first, length or model.spec.n_ctx) if first else None,
                 states=drawn,
                 position=position,
                 n_pairs=pairs,

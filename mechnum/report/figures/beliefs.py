@@ -67,8 +67,9 @@ def simplices(
 def _frame_simplex(figure: go.Figure, plane: Plane, place: Mapping[str, int], index: int) -> None:
     """Corners with names in place of axes, or axes with titles."""
     if not len(plane.corners):
-        figure.update_xaxes(title=plane.axes[0], **place)
-        figure.update_yaxes(title=plane.axes[1] if index == 0 else "", **place)
+        # One scale for all panels.
+        figure.update_xaxes(title=plane.axes[0], matches="x", **place)
+        figure.update_yaxes(title=plane.axes[1] if index == 0 else "", matches="y", **place)
         return
     hidden = {"visible": False, "constrain": "domain"}
     figure.update_xaxes(range=[-0.12, 1.12], **hidden, **place)
