@@ -97,7 +97,7 @@ def drawn_states(results: xr.DataTree) -> list[str] | None:
 
 def best_norm(results: xr.DataTree) -> str:
     """The reading of residuals that the page speaks of: after the norm, where there is one."""
-    return str(results["geometry"]["norm"].values[-1])
+    return str(results["geometry"].to_dataset()["norm"].values[-1])
 
 
 def layer_frame(results: xr.DataTree) -> pd.DataFrame:
@@ -155,7 +155,7 @@ def depth_frame(results: xr.DataTree) -> pd.DataFrame:
 
 def shown_steps(results: xr.DataTree) -> list[int]:
     """Steps of the training sequence: more at the beginning, where most happens."""
-    steps = results["snapshots"]["step"].values
+    steps = results["snapshots"].to_dataset()["step"].values
     places = np.unique(np.round((len(steps) - 1) * np.linspace(0, 1, STEPS) ** 2).astype(int))
     return [int(step) for step in steps[places]]
 
