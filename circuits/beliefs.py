@@ -32,6 +32,8 @@ NODES = 10_000
 DEPTH = 12
 """Of a mixed-state tree, at most."""
 
+_CARRIES = ["no carry", "carry"]
+
 
 def measure_process(
     process: Process,
@@ -135,6 +137,10 @@ def measure_beliefs(
             found[f"/{name}"] = measured()
         except MechnumError as reason:
             left_out[name] = str(reason)
+    if readout is None and matrix is not None:
+        geometry = geometry.assign_coords(coordinate=_CARRIES)
+        if "/snapshots" in found:
+            found["/snapshots"] = found["/snapshots"].assign_coords(coordinate=_CARRIES)
     names = [str(name) for name in geometry["coordinate"].values]
     alone = measure_process(process)
     left_out |= json.loads(alone.attrs.get("left_out", "{}"))

@@ -178,3 +178,12 @@ def test_mess3_beside_its_controls():
     moved = followed.sel(layer=0, patch="belief")
     assert float(moved) > 0.5
     assert float(moved) > 5 * float(followed.sel(layer=0, patch="random"))
+
+
+def test_column_addition_is_asked_for_its_carry():
+    process = P.carry(2, 0.5)
+    net, fresh = (random_net(seed, process.n_tokens, 4) for seed in (0, 1))
+    found = measure_beliefs(net, process, strings=80, n_pairs=3, untrained=fresh)
+    geometry = found["geometry"].to_dataset()
+    assert geometry["coordinate"].values.tolist() == ["no carry", "carry"]
+    np.testing.assert_allclose(geometry["belief"].sum("coordinate"), 1)

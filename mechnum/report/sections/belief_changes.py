@@ -143,6 +143,7 @@ def _sequence(results: xr.DataTree, found: xr.Dataset, norm: str) -> Figure:
                 for title, own in read.items()
             }
             plane = plane_of(read[next(iter(read))], np.ones(len(rows)), ["true", "read"], None)
+            plane = plane._replace(axes=(f"true, {names[-1]}", "read"))
         views[place] = figures.simplices(read, plane, colours_of(truth[rows]), hover, size=2.5)
     return Figure(
         title="The regressed beliefs along training",

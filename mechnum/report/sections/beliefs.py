@@ -179,14 +179,15 @@ def _distances(geometry: xr.Dataset, norm: str) -> Table:
 
 
 def _future(geometry: xr.Dataset, norm: str) -> list[Figure]:
-    """How much of what comes is in what is read; nothing where that is always the same."""
+    """How much of what comes is in what is read; nothing where that is always the same,
+    and of a single token, which the other figures show."""
     future = geometry["future_r2"].sel(norm=norm)
     frame = pd.DataFrame({"horizon": geometry["horizon"].values})
     for layer, place in PLACES.items():
         frame[place] = future.sel(layer=layer, predictor="states").values
     for name in ("next-token distribution", "current token"):
         frame[name] = future.sel(layer=LAST, predictor=name).values
-    if frame.drop(columns="horizon").isna().to_numpy().all():
+    if len(frame) < 2 or frame.drop(columns="horizon").isna().to_numpy().all():
         return []
     return [
         Figure(
