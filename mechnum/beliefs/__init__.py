@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from mechnum.beliefs.along_training import belief_progress
     from mechnum.beliefs.causal import belief_patching
     from mechnum.beliefs.geometry import belief_geometry
     from mechnum.beliefs.readout import BeliefReadout
@@ -16,6 +17,7 @@ _HOMES = {
     "BeliefReadout": "readout",
     "belief_geometry": "geometry",
     "belief_patching": "causal",
+    "belief_progress": "along_training",
     "belief_regression": "regression",
 }
 
@@ -23,6 +25,7 @@ __all__ = [
     "BeliefReadout",
     "belief_geometry",
     "belief_patching",
+    "belief_progress",
     "belief_regression",
 ]
 

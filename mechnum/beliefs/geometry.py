@@ -94,7 +94,7 @@ def belief_geometry(
     places = None if positions is None else tuple(int(position) for position in positions)
     found = prefixes(process, length, strings, seed, places)
     rows = Rows.of(len(found), found.weights, found.string, folds, cutoffs, seed)
-    coordinates = np.eye(process.n_states) if readout is None else _checked(readout, process)
+    coordinates = np.eye(process.n_states) if readout is None else checked_readout(readout, process)
     ahead = block_readouts(process, horizons)
     judge = Judge(rows, found.beliefs, (coordinates, *ahead), shuffles)
     twin = untrained_twin(model, seed) if untrained is None else untrained
@@ -112,7 +112,7 @@ def belief_geometry(
         grid.assign(_of_prefixes(found, judge, ahead))
         .assign_coords(
             horizon=np.arange(1, len(ahead) + 1),
-            coordinate=_names(process, readout),
+            coordinate=coordinate_names(process, readout),
         )
         .assign_attrs(
             {
@@ -187,10 +187,12 @@ def _of_places(
 
 def _places(states: Float[np.ndarray, "norm stage prefix d"]) -> list[np.ndarray]:
     """States of each (norm, layer), layers fastest, and at last of all layers joined."""
-    joined = []
-    for own in states:
-        joined += [*own, np.concatenate(list(own), axis=1)]
-    return joined
+    return [place for own in states for place in states_of_places(own)]
+
+
+def states_of_places(states: Float[np.ndarray, "stage prefix d"]) -> list[np.ndarray]:
+    """Those of each layer, the last one, and at last all joined."""
+    return [*states, np.concatenate(list(states), axis=1)]
 
 
 def _as_grid(table: xr.Dataset, norms: Sequence[str], layers: Sequence[str]) -> xr.Dataset:
@@ -219,7 +221,12 @@ def _of_prefixes(found: Prefixes, judge: Judge, ahead: Sequence[np.ndarray]) -> 
     }
 
 
-def _checked(readout: Any, process: Process) -> Float64[np.ndarray, "state coordinate"]:
+def checked_readout(readout: Any, process: Process) -> Float64[np.ndarray, "state coordinate"]:
+    """A matrix that makes coordinates of beliefs.
+
+    Raises:
+        MechnumError: where it does not fit the process' states.
+    """
     matrix = np.asarray(readout, dtype=np.float64)
     if matrix.ndim != 2 or len(matrix) != process.n_states or not matrix.size:
         raise MechnumError(
@@ -229,7 +236,8 @@ def _checked(readout: Any, process: Process) -> Float64[np.ndarray, "state coord
     return matrix
 
 
-def _names(process: Process, readout: Any) -> list[str]:
+def coordinate_names(process: Process, readout: Any) -> list[str]:
+    """The states', or numbers where a readout mixes them."""
     if readout is None:
         return list(process.states)
     return [str(index) for index in range(np.shape(readout)[1])]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mechnum.cli.beliefs import beliefs
 from mechnum.cli.circuit import circuit
 from mechnum.cli.clock import clock
 from mechnum.cli.clock_pizza import clock_pizza
@@ -43,6 +44,7 @@ for command in (
     circuit,
     clock,
     neurons,
+    beliefs,
     helix,
     fourier,
     lens,

@@ -21,7 +21,8 @@ _LINES = 8
 
 def train(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A recipe, such as adder-gptj or clock-113.")
+        str,
+        typer.Argument(metavar="NAME", help="A recipe, such as adder-gptj, clock-113 or mess3."),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder to write; ./NAME by default.")
@@ -57,23 +58,13 @@ def train(
             page, _ = save(training_curves(run), run)
     _print_curve(read_log(run))
     typer.echo(
-        f"\n{name} is in {folder}; as stored there, its held-out accuracy is "
-        f"{card.heldout_accuracy:.2%} (loss {card.heldout_loss:.3g} nats); its curves are in {page}"
+        f"\n{name} is in {folder}; as stored there, its {card.score}; its curves are in {page}"
     )
 
 
 def _print_curve(scores: list[Score]) -> None:
     """The end of the loss curve."""
+    shown = scores[-_LINES:]
     print_table(
-        ("step", "train loss", "train accuracy", "held-out loss", "held-out accuracy"),
-        [
-            (
-                str(score.step),
-                f"{score.train_loss:.3g}",
-                f"{score.train_accuracy:.2%}",
-                f"{score.heldout_loss:.3g}",
-                f"{score.heldout_accuracy:.2%}",
-            )
-            for score in scores[-_LINES:]
-        ],
+        ("step", *shown[0].cells()), [(str(score.step), *score.cells().values()) for score in shown]
     )

@@ -13,7 +13,7 @@ n_layers = 1
 "unembed.W_U" = { from = "head.weight", layout = "d_vocab_out d_model" }
 
 [task]                                        # what the net was trained on
-kind = "modular_addition"
+kind = "modular_addition"                     # or kind = "process", name = "mess3:0.05,0.85"
 p = 113
 ```
 """
@@ -23,7 +23,7 @@ from __future__ import annotations
 import fnmatch
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -50,8 +50,8 @@ class Source(BaseModel):
     layout: str | None = None
 
 
-class TaskEntry(BaseModel):
-    """The task that a net was trained on."""
+class ModularEntry(BaseModel):
+    """A net that was trained on addition modulo p."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -62,6 +62,31 @@ class TaskEntry(BaseModel):
     def text(self) -> str:
         """The task as `mechnum.tasks.parse` reads it."""
         return f"{self.kind}:{self.p}"
+
+
+class ProcessEntry(BaseModel):
+    """A net that was trained to predict a hidden Markov process."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["process"]
+    name: str = Field(min_length=1)
+
+    @property
+    def text(self) -> str:
+        """The process as `mechnum.tasks.processes.find_process` reads it."""
+        return self.name
+
+
+TaskEntry = Annotated[ModularEntry | ProcessEntry, Field(discriminator="kind")]
+
+
+def task_entry(text: str) -> ModularEntry | ProcessEntry:
+    """The entry of a task or process, from what its `text` is."""
+    kind, _, p = text.partition(":")
+    if kind == "modular_addition":
+        return ModularEntry(kind=kind, p=int(p))
+    return ProcessEntry(kind="process", name=text)
 
 
 class NetFile(BaseModel):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechnum.models.native import NativeConfig, native_tensors
-from mechnum.models.net_file import NET_FILE
+from mechnum.models.net_file import NET_FILE, task_entry
 
 if TYPE_CHECKING:
     from torch import nn
@@ -20,14 +20,13 @@ def save_net(net: nn.Module, config: NativeConfig, task: str, folder: Path) -> N
     """Write `net.toml` and the weights in float32.
 
     Args:
-        task: as `mechnum.tasks.parse` reads it, such as "modular_addition:113".
+        task: such as "modular_addition:113", or the name of a process.
     """
     from safetensors.torch import save_file
 
-    kind, _, p = task.partition(":")
     tables = {
         "net": {name: value for name, value in asdict(config).items() if value is not None},
-        "task": {"kind": kind, "p": int(p)},
+        "task": task_entry(task).model_dump(),
     }
     # Numbers and ASCII strings look the same in TOML and in JSON.
     lines = [f"weights = {json.dumps(WEIGHTS_FILE)}"]

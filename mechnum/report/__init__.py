@@ -17,6 +17,8 @@ _WHERE = {
     "Table": "blocks",
     "Text": "blocks",
     "Tokens": "blocks",
+    "beliefs_page": "beliefs",
+    "beliefs_summary": "beliefs",
     "circuit_summary": "largest",
     "clock_pizza_page": "clock_pizza",
     "clock_pizza_summary": "clock_pizza",

@@ -7,6 +7,7 @@ from pathlib import Path
 import xarray as xr
 
 from mechnum.report import trace
+from mechnum.report.beliefs import beliefs_page
 from mechnum.report.clock import clock_page
 from mechnum.report.clock_pizza import clock_pizza_page
 from mechnum.report.exports import write_netcdf
@@ -24,6 +25,7 @@ from mechnum.report.waves import filter_page, lens_page
 # training, and a rescue a lens and filters.
 _PAGES = {
     "rescue": rescue_page,
+    "mixed_states": beliefs_page,
     "neurons": neurons_page,
     "clock": clock_page,
     "nodes": nodes_page,
@@ -40,9 +42,9 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: neurons, a clock, effects of nodes, path effects, a circuit,
-    the helix, spectra, the Fourier lens, filters, a grokked net, clock or pizza, the rescue
-    experiment, a training run, or a trace."""
+    """The page that suits the results: the rescue experiment, beliefs, neurons, a clock, effects of
+    nodes, path effects, a circuit, the helix, spectra, the Fourier lens, filters, a grokked net,
+    clock or pizza, a training run, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

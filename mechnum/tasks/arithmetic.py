@@ -180,7 +180,7 @@ def parse(text: str) -> Task:
     """The task called `addition`, `modular_addition:113`, or as in `operation`: `a-23`, ...
 
     Raises:
-        MechnumError: there is no such task.
+        MechnumError: there is no such task; a process, which asks nothing, is named as one.
     """
     if text == "addition":
         return addition()
@@ -188,6 +188,13 @@ def parse(text: str) -> Task:
         return modular_addition(int(match[1]))
     if text in OPERATIONS:
         return operation(text)
+    from mechnum.tasks.processes.files import NAMES
+
+    if text.partition(":")[0] in NAMES:
+        raise MechnumError(
+            f"{text} is a process, which asks no questions: use `mechnum beliefs` or "
+            "mechnum.tasks.processes"
+        )
     raise MechnumError(
         f"there is no task {text!r}: use addition, modular_addition:113 (any modulus), "
         f"{', '.join(OPERATIONS)}"

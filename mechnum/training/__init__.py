@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mechnum.training.card import Card
     from mechnum.training.curves import training_curves
     from mechnum.training.history import History, history_of
-    from mechnum.training.log import Score, read_log
+    from mechnum.training.log import ProcessScore, PromptScore, Score, read_log
     from mechnum.training.loop import train
     from mechnum.training.recipe import Recipe
     from mechnum.training.recipes import RECIPES, find_recipe
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Card": "card",
     "History": "history",
+    "ProcessScore": "log",
+    "PromptScore": "log",
     "RECIPES": "recipes",
     "Recipe": "recipe",
     "Score": "log",
@@ -36,6 +38,8 @@ __all__ = [
     "RECIPES",
     "Card",
     "History",
+    "ProcessScore",
+    "PromptScore",
     "Recipe",
     "Score",
     "export",

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 
 from safetensors import safe_open
 
 from mechnum.errors import MechnumError
 from mechnum.models.adders import WEIGHTS_FILE
-from mechnum.training.card import Card, SplitWords
+from mechnum.training.card import Card
 from mechnum.training.checkpoint import load_state
 from mechnum.training.claim import check_claim, versions_of_run
-from mechnum.training.data import split
 from mechnum.training.log import LOG_FILE, read_log
 from mechnum.training.loop import evaluate, one_thread
 from mechnum.training.recipe import Recipe
@@ -77,17 +75,15 @@ def export(recipe: Recipe, run: Path, out: Path) -> Card:
 
 
 def _card(recipe: Recipe, folder: Path, seconds: float, versions: dict[str, str]) -> Card:
-    data = recipe.data()
-    parts = split(data, recipe.train_fraction, recipe.seed)
+    examples = recipe.data().examples(recipe)
     stored = recipe.net.load(folder)
     with one_thread():
-        score = evaluate(stored, data, parts, recipe.steps, seconds)
-    if not math.isfinite(score.train_loss + score.heldout_loss):
+        score = evaluate(stored, examples, recipe.steps, seconds)
+    if not all(map(math.isfinite, score.losses)):
         raise MechnumError(
             f"the stored weights of {recipe.name} give a loss that is not a number: "
             "train it with more weight decay"
         )
-    scores = {key: value for key, value in asdict(score).items() if key != "step"}
     return Card(
         name=recipe.name,
         about=recipe.about,
@@ -97,13 +93,8 @@ def _card(recipe: Recipe, folder: Path, seconds: float, versions: dict[str, str]
         task=recipe.task,
         template=recipe.template,
         seed=recipe.seed,
-        split=SplitWords(
-            drawn=f"{recipe.train_fraction:.0%} of the {data.group_name} are trained on, drawn by "
-            f"NumPy's default generator from SeedSequence({recipe.seed}).",
-            train=len(parts.train),
-            heldout=len(parts.heldout),
-        ),
-        **scores,
+        split=examples.words(),
+        score=score,
         steps=recipe.steps,
         parameters=sum(parameter.numel() for parameter in stored.parameters()),
         dtype=_dtype(folder / WEIGHTS_FILE),

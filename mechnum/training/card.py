@@ -8,33 +8,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mechnum.training.examples import SplitWords
+from mechnum.training.log import Score
+
 CARD_FILE = "card.json"
 README_FILE = "README.md"
 
 
 @dataclass(frozen=True)
-class SplitWords:
-    """How the prompts were divided.
-
-    Attributes:
-        drawn: in words, enough to draw it again.
-        train, heldout: numbers of prompts.
-    """
-
-    drawn: str
-    train: int
-    heldout: int
-
-
-@dataclass(frozen=True)
 class Card:
-    """What `card.json` holds; losses in nats, scores of the weights as they are stored.
+    """What `card.json` holds; losses in nats.
 
     Attributes:
         command: makes the model again.
-        task: as `mechnum.tasks.parse` reads it.
+        task: as the recipe has it.
         template: the prompt with {a} and {b}; None for a net without a tokenizer.
-        seconds: of training on one thread, by the clock on the wall.
+        score: of the weights as they are stored, with the seconds of training on one thread, by
+            the clock on the wall.
         dtype: of the stored weights.
         versions: of the packages that it was trained with.
     """
@@ -48,29 +38,33 @@ class Card:
     template: str | None
     seed: int
     split: SplitWords
-    heldout_accuracy: float
-    train_accuracy: float
-    heldout_loss: float
-    train_loss: float
+    score: Score
     steps: int
-    seconds: float
     parameters: int
     dtype: str
     recipe: dict[str, Any]
     versions: dict[str, str]
 
+    def content(self) -> dict[str, Any]:
+        """The card as JSON, its scores on the same level as all else."""
+        fields = asdict(self)
+        scores = {name: value for name, value in fields.pop("score").items() if name != "step"}
+        return fields | scores
+
     def write(self, folder: Path) -> None:
         """Write `card.json` and the same in words as `README.md`."""
-        (folder / CARD_FILE).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        (folder / CARD_FILE).write_text(
+            json.dumps(self.content(), indent=1) + "\n", encoding="utf-8"
+        )
         (folder / README_FILE).write_text(self._in_words(), encoding="utf-8")
 
     def _in_words(self) -> str:
-        minutes = self.seconds / 60
+        minutes = self.score.seconds / 60
         rows = {
             "Task": f"`{self.task}`" + (f", prompt `{self.template}`" if self.template else ""),
-            "Held-out accuracy": f"{self.heldout_accuracy:.2%} (loss {self.heldout_loss:.3g})",
-            "Training accuracy": f"{self.train_accuracy:.2%} (loss {self.train_loss:.3g})",
-            "Prompts": f"{self.split.train} to train on, {self.split.heldout} held out",
+            **self.score.card_rows(),
+            self.split.of.capitalize(): f"{self.split.train:,} to train on, "
+            f"{self.split.heldout:,} held out",
             "Parameters": f"{self.parameters:,} in {self.dtype}",
             "Training": f"{self.steps:,} steps in {minutes:.0f} minutes by the clock on one thread",
             "Seed": str(self.seed),

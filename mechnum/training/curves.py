@@ -14,12 +14,12 @@ from mechnum.training.log import LOG_FILE, read_log
 
 
 def training_curves(run: Path) -> xr.DataTree:
-    """Losses (nats) and accuracies of the run in folder `run`, as far as it has come.
+    """The scores of the run in folder `run`, as far as it has come.
 
     Returns:
-        `training`: `train_loss`, `heldout_loss`, `train_accuracy`, `heldout_accuracy` and
-        `seconds` (by the clock on the wall) over `step`. Attributes: the recipe's settings and the
-        versions.
+        `training`: `heldout_loss` and `seconds` (by the clock on the wall) over `step`, and
+        `train_loss`, `train_accuracy` and `heldout_accuracy` of answers to prompts, or `bound`, the
+        least possible loss, of a process. Attributes: the recipe's settings and the versions.
 
     Raises:
         MechnumError: where the folder holds no run, or one without a score yet.

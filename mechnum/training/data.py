@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +11,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mechnum.errors import MechnumError
+from mechnum.training.prompts import PromptExamples
+
+if TYPE_CHECKING:
+    from mechnum.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,18 @@ class Dataset:
     answers: Int[Tensor, " prompt"]
     group: Int[Tensor, " prompt"]
     group_name: str
+
+    def examples(self, recipe: Recipe) -> PromptExamples:
+        """What the run of `recipe` learns from: a part of the prompts, drawn by its seed.
+
+        Raises:
+            MechnumError: where a part would be empty, or a batch larger than the training part.
+        """
+        if recipe.train_fraction is None:
+            raise MechnumError(
+                f"{recipe.name} does not say how many prompts to train on: give train_fraction"
+            )
+        return PromptExamples(self, split(self, recipe.train_fraction, recipe.seed), recipe)
 
 
 class Split(NamedTuple):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from mechnum.errors import MechnumError
 
@@ -14,14 +15,101 @@ LOG_FILE = "log.jsonl"
 
 @dataclass(frozen=True)
 class Score:
-    """Losses in nats and accuracies after `step` steps and `seconds` of training."""
+    """After `step` steps and `seconds` of training: the loss (nats) on what is not trained on."""
 
     step: int
     seconds: float
+    heldout_loss: float
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """All that has to stay a number."""
+        return (self.heldout_loss,)
+
+    def cells(self) -> dict[str, str]:
+        """The score as a row of a table."""
+        return {"held-out loss": f"{self.heldout_loss:.3g}"}
+
+    def card_rows(self) -> dict[str, str]:
+        """The score as lines of the model card."""
+        return {"Held-out loss": f"{self.heldout_loss:.4g} nats"}
+
+    def __str__(self) -> str:
+        return f"held-out loss is {self.heldout_loss:.3g} nats"
+
+
+@dataclass(frozen=True)
+class PromptScore(Score):
+    """Of answers to prompts: losses and shares of right answers."""
+
     train_loss: float
     train_accuracy: float
-    heldout_loss: float
     heldout_accuracy: float
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """On both parts."""
+        return self.train_loss, self.heldout_loss
+
+    def cells(self) -> dict[str, str]:
+        """The score as a row of a table."""
+        return {
+            "train loss": f"{self.train_loss:.3g}",
+            "train accuracy": f"{self.train_accuracy:.2%}",
+            **super().cells(),
+            "held-out accuracy": f"{self.heldout_accuracy:.2%}",
+        }
+
+    def card_rows(self) -> dict[str, str]:
+        """The score as lines of the model card."""
+        return {
+            "Held-out accuracy": f"{self.heldout_accuracy:.2%} (loss {self.heldout_loss:.3g})",
+            "Training accuracy": f"{self.train_accuracy:.2%} (loss {self.train_loss:.3g})",
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"held-out accuracy is {self.heldout_accuracy:.2%} (loss {self.heldout_loss:.3g} nats)"
+        )
+
+
+@dataclass(frozen=True)
+class ProcessScore(Score):
+    """Of the next tokens of a process, whose loss no net can bring below `bound`."""
+
+    bound: float
+
+    @property
+    def excess(self) -> float:
+        """How much of the bound the loss lies above it."""
+        return self.heldout_loss / self.bound - 1 if self.bound else float("inf")
+
+    def cells(self) -> dict[str, str]:
+        """The score as a row of a table."""
+        return {
+            "held-out loss": f"{self.heldout_loss:.5g}",
+            "least possible": f"{self.bound:.5g}",
+            "above it": f"{self.excess:.2%}",
+        }
+
+    def card_rows(self) -> dict[str, str]:
+        """The score as lines of the model card."""
+        return {
+            "Held-out loss": f"{self.heldout_loss:.5g}, {self.excess:.2%} above the least possible",
+            "Least possible loss": f"{self.bound:.5g}, the entropy of the next token given those "
+            "before it, mean over the positions",
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"held-out loss is {self.heldout_loss:.5g} nats, {self.excess:.2%} above the least "
+            "possible"
+        )
+
+
+_KINDS = {
+    frozenset(field.name for field in fields(kind)): kind for kind in (PromptScore, ProcessScore)
+}
 
 
 def read_log(folder: Path) -> list[Score]:
@@ -37,8 +125,8 @@ def read_log(folder: Path) -> list[Score]:
         return []
     try:
         whole_lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        return [Score(**json.loads(line)) for line in whole_lines]
-    except (ValueError, TypeError):
+        return [_score(json.loads(line)) for line in whole_lines]
+    except (ValueError, TypeError, KeyError):
         raise MechnumError(
             f"{path} is not a log of a training run: delete {folder} to start again"
         ) from None
@@ -59,3 +147,7 @@ def cut_log(folder: Path, steps_done: int) -> list[Score]:
     )
     os.replace(unfinished, folder / LOG_FILE)
     return kept
+
+
+def _score(line: dict[str, Any]) -> Score:
+    return _KINDS[frozenset(line)](**line)

@@ -8,21 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import torch
-from jaxtyping import Int
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch import nn
 
 from mechnum.errors import MechnumError
 from mechnum.progress import track
 from mechnum.training.checkpoint import load_state, save_state
 from mechnum.training.claim import claim
-from mechnum.training.data import Dataset, Split, split
+from mechnum.training.examples import Examples
 from mechnum.training.log import Score, append_to_log, cut_log
 from mechnum.training.recipe import Recipe
 from mechnum.training.snapshot import keep_snapshot
-from mechnum.training.streams import Stream, stream
 
 
 def train(
@@ -42,13 +38,7 @@ def train(
         MechnumError: where the folder holds something else, the recipe is impossible, or the
             loss is no longer a number; the last saved state stays.
     """
-    data = recipe.data()
-    parts = split(data, recipe.train_fraction, recipe.seed)
-    if recipe.batch_size is not None and recipe.batch_size > len(parts.train):
-        raise MechnumError(
-            f"a batch of {recipe.batch_size} is more than the {len(parts.train)} training "
-            "prompts: make batch_size smaller"
-        )
+    examples = recipe.data().examples(recipe)
     claim(folder, recipe)
     with one_thread(), torch.enable_grad():
         net = recipe.net.build(recipe.seed).train()
@@ -68,7 +58,7 @@ def train(
         for step in track(range(start, recipe.steps), what):
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate * _rate(recipe, step)
-            loss, _ = loss_and_accuracy(net, data, _batch(recipe, parts, step))
+            loss = examples.loss(net, step)
             _check_finite(loss.item(), recipe, step, folder)
             loss.backward()
             optimizer.step()
@@ -76,8 +66,8 @@ def train(
             score = None
             if (step + 1) % recipe.checkpoint_every == 0 or step + 1 == recipe.steps:
                 seconds = seconds_before + time.monotonic() - clock
-                score = evaluate(net, data, parts, step + 1, seconds)
-                _check_finite(score.train_loss + score.heldout_loss, recipe, step + 1, folder)
+                score = evaluate(net, examples, step + 1, seconds)
+                _check_finite(sum(score.losses), recipe, step + 1, folder)
                 # The log before the state: a kill in between leaves a line too many, cut on
                 # reopening.
                 _snapshot_when_due(recipe, net, folder, step + 1)
@@ -87,33 +77,14 @@ def train(
     return net.eval()
 
 
-def loss_and_accuracy(
-    net: nn.Module, data: Dataset, rows: Int[Tensor, " row"]
-) -> tuple[Tensor, float]:
-    """Cross-entropy (nats, in float64: grokked losses are below float32's steps) and accuracy."""
-    output = net(data.tokens[rows])
-    logits = (output if isinstance(output, Tensor) else output.logits)[:, -1].double()
-    answers = data.answers[rows]
-    accuracy = (logits.argmax(-1) == answers).double().mean().item()
-    return cross_entropy(logits, answers), accuracy
-
-
 @torch.no_grad()
-def evaluate(net: nn.Module, data: Dataset, parts: Split, step: int, seconds: float) -> Score:
-    """Loss and accuracy on both parts, without dropout; the net's mode comes back."""
+def evaluate(net: nn.Module, examples: Examples, step: int, seconds: float) -> Score:
+    """The score without dropout; the net's mode comes back."""
     mode = net.training
     net.eval()
-    train_loss, train_accuracy = loss_and_accuracy(net, data, parts.train)
-    heldout_loss, heldout_accuracy = loss_and_accuracy(net, data, parts.heldout)
+    score = examples.score(net, step, round(seconds, 1))
     net.train(mode)
-    return Score(
-        step,
-        round(seconds, 1),
-        train_loss.item(),
-        train_accuracy,
-        heldout_loss.item(),
-        heldout_accuracy,
-    )
+    return score
 
 
 @contextmanager
@@ -139,14 +110,6 @@ def _snapshot_when_due(recipe: Recipe, net: nn.Module, folder: Path, steps_done:
     every = recipe.snapshot_every
     if every is not None and (steps_done % every == 0 or steps_done == recipe.steps):
         keep_snapshot(recipe, net, folder, steps_done)
-
-
-def _batch(recipe: Recipe, parts: Split, step: int) -> Int[Tensor, " row"]:
-    if recipe.batch_size is None:
-        return parts.train
-    generator = np.random.default_rng(stream(recipe.seed, Stream.BATCH, step))
-    chosen = generator.choice(len(parts.train), size=recipe.batch_size, replace=False)
-    return parts.train[torch.from_numpy(chosen)]
 
 
 def _rate(recipe: Recipe, step: int) -> float:

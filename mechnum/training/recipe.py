@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mechnum.errors import MechnumError
 
 if TYPE_CHECKING:
-    from mechnum.training.data import Dataset
+    from mechnum.training.examples import Data
     from mechnum.training.nets import Architecture
 
 # Fields that say something about the model, and nothing about how its weights come about.
@@ -25,14 +25,16 @@ class Recipe:
         name: the bundled model's name.
         about: one sentence for the model card.
         good_for, not_for: what to use the model for and what not, for the model card.
-        task: what it is trained on, as `mechnum.tasks.parse` reads it.
+        task: what it is trained on, as `mechnum.tasks.parse` or, of a process,
+            `mechnum.tasks.processes.find_process` reads it.
         template: the prompt as text with {a} and {b}; None for a net without a tokenizer.
-        data: makes all prompts and answers.
+        data: makes what is learned from: all prompts and answers, or strings of a process.
         net: the architecture and its initial weights.
-        train_fraction: share of the groups of `data` that is trained on.
+        train_fraction: share of the groups of `data` that is trained on; None for a process, which
+            gives new strings at each step.
         seed: of the weights, the split and the batches.
         steps: optimiser steps.
-        batch_size: prompts a step; None takes the whole training set.
+        batch_size: prompts or strings a step; None takes the whole training set.
         warmup_steps: steps over which the learning rate rises linearly.
         schedule: what the learning rate does besides: nothing, or falling to 0 along a cosine.
         checkpoint_every: steps between two saved states and two lines of the log.
@@ -46,9 +48,9 @@ class Recipe:
     not_for: str
     task: str
     template: str | None
-    data: Callable[[], Dataset]
+    data: Callable[[], Data]
     net: Architecture
-    train_fraction: float
+    train_fraction: float | None
     seed: int
     steps: int
     batch_size: int | None

@@ -11,6 +11,7 @@ from mechnum.models.native import NativeConfig
 from mechnum.training.data import addition, modular_addition
 from mechnum.training.nets import AdderNet, HelixStart, NativeNet
 from mechnum.training.recipe import Recipe
+from mechnum.training.strings import process_strings
 
 CLOCK_113 = Recipe(
     name="clock-113",
@@ -157,6 +158,73 @@ ADDER_RESCUED = replace(
     net=AdderNet(_GPTJ, embed=_EMBED, freeze_embed=True),
 )
 
+_PROCESS_NET = NativeConfig(
+    n_layers=4,
+    n_heads=1,
+    d_model=64,
+    d_head=8,
+    d_mlp=256,
+    n_ctx=10,
+    d_vocab=3,
+    d_vocab_out=3,
+    normalization_type="LN",
+)
+
+MESS3 = Recipe(
+    name="mess3",
+    about="Four layers that predict Mess3 (x = 0.05, a = 0.85), shaped like the net of Shai et al. "
+    "2024, section 3, and trained by thousands of steps of AdamW where theirs took a million of "
+    "SGD.",
+    good_for="Belief states within seconds: its last residual holds the observer's beliefs about "
+    "three hidden states, linearly, as a fractal in a triangle.",
+    not_for="Claims about language models: three tokens, and strings of ten of them.",
+    task="mess3:0.05,0.85",
+    template=None,
+    data=partial(process_strings, "mess3:0.05,0.85", 10),
+    net=NativeNet(_PROCESS_NET),
+    train_fraction=None,
+    seed=0,
+    steps=6_000,
+    batch_size=128,
+    learning_rate=3e-3,
+    weight_decay=0.0,
+    warmup_steps=100,
+    schedule="cosine",
+    checkpoint_every=250,
+    snapshot_every=500,
+)
+
+RRXOR = replace(
+    MESS3,
+    name="rrxor",
+    about="Four layers that predict RRXOR, two random bits and their exclusive or, over and over "
+    "(Shai et al. 2024, section 3; theirs is twice as wide).",
+    good_for="Belief states that the last layer does not hold by itself: different beliefs "
+    "predict the same next bit, and are told apart by all layers together.",
+    not_for="Claims about language models: two tokens, and strings of ten of them.",
+    task="rrxor",
+    data=partial(process_strings, "rrxor", 10),
+    net=NativeNet(replace(_PROCESS_NET, n_heads=4, d_head=16, d_vocab=2, d_vocab_out=2)),
+)
+
+CARRY = replace(
+    MESS3,
+    name="carry",
+    about="Two layers that predict column addition from the least significant digit on: the digits "
+    "of both numbers as one token, then the digit of their sum. A quarter of the columns show a "
+    "question mark in place of the digits, so that the carry has to be guessed from the sum.",
+    good_for="Belief states of an addition: what the net knows of the carry, beside the exact "
+    "probability.",
+    not_for="How language models add: it reads digits in columns, the least significant first.",
+    task="carry:10,0.25",
+    data=partial(process_strings, "carry:10,0.25", 8),
+    net=NativeNet(
+        replace(
+            _PROCESS_NET, n_layers=2, n_heads=4, d_head=16, n_ctx=8, d_vocab=111, d_vocab_out=111
+        )
+    ),
+)
+
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -168,6 +236,9 @@ RECIPES = {
         ADDER_LLAMA,
         ADDER_SCRATCH,
         ADDER_RESCUED,
+        MESS3,
+        RRXOR,
+        CARRY,
     )
 }
 

@@ -13,6 +13,7 @@ class Stream(IntEnum):
     EMBED = 0
     UNEMBED = 1
     BATCH = 2
+    HELD_OUT = 3
 
 
 def stream(seed: int, purpose: Stream, *key: int) -> np.random.SeedSequence:

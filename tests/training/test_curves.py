@@ -46,7 +46,7 @@ def test_attributes_are_the_recipe(run):
 def test_page_says_the_last_scores_and_shows_both_parts(run, tmp_path):
     results = training_curves(run)
     page, data = save(results, tmp_path)
-    last = read_log(run)[-1]
+    last = tiny.prompt_scores(run)[-1]
     text = Document(page.read_text(encoding="utf-8")).text
     assert f"{100 * last.heldout_accuracy:.1f}".removesuffix(".0") in text
     assert "Trained on, 99 % right: " in text
@@ -55,7 +55,7 @@ def test_page_says_the_last_scores_and_shows_both_parts(run, tmp_path):
         if block.kind == "figure"
     )  # fmt: skip
     held_out = [score.heldout_loss for score in read_log(run)]
-    known = [score.train_accuracy for score in read_log(run)]
+    known = [score.train_accuracy for score in tiny.prompt_scores(run)]
     lines = {(line.name, line.yaxis): line.y for line in figure.views["curves"].data}
     assert lines["held out", "y"] == pytest.approx(held_out, rel=1e-5)
     assert lines["trained on", "y2"] == pytest.approx(known, rel=1e-5)

@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from mechnum.errors import MechnumError
-from mechnum.training import loop
+from mechnum.training import loop, prompts
 from mechnum.training.checkpoint import STATE_FILE, load_state
 from mechnum.training.data import split
 from mechnum.training.log import LOG_FILE, read_log
@@ -158,7 +158,7 @@ def test_scores_are_those_of_the_saved_weights(whole):
     recipe, net, folder = whole
     data = recipe.data()
     parts = split(data, recipe.train_fraction, recipe.seed)
-    last = read_log(folder)[-1]
+    last = tiny.prompt_scores(folder)[-1]
     with torch.no_grad():
         output = net(data.tokens)
         logits = (output if isinstance(output, torch.Tensor) else output.logits)[:, -1].double()
@@ -229,8 +229,8 @@ def test_loss_that_is_not_finite_stops_in_one_line_and_keeps_the_last_state(
         spoil = len(rows) == tiny.ADDER.batch_size and next(steps) == 7
         return loss * value if spoil else loss, accuracy
 
-    steps, loss_and_accuracy = iter(range(100)), loop.loss_and_accuracy
-    monkeypatch.setattr(loop, "loss_and_accuracy", spoilt)
+    steps, loss_and_accuracy = iter(range(100)), prompts.loss_and_accuracy
+    monkeypatch.setattr(prompts, "loss_and_accuracy", spoilt)
     with pytest.raises(MechnumError, match="after 7 steps: lower the learning rate") as refusal:
         train(tiny.ADDER, tmp_path)
     assert "\n" not in str(refusal.value)
@@ -318,14 +318,14 @@ def test_batch_larger_than_the_training_set_is_refused(tmp_path):
 
 def test_batches_are_drawn_from_the_training_part_without_repeats(tmp_path, monkeypatch):
     seen: list[list[int]] = []
-    loss_and_accuracy = loop.loss_and_accuracy
+    loss_and_accuracy = prompts.loss_and_accuracy
 
     def watched(net, data, rows):
         if torch.is_grad_enabled():
             seen.append(rows.tolist())
         return loss_and_accuracy(net, data, rows)
 
-    monkeypatch.setattr(loop, "loss_and_accuracy", watched)
+    monkeypatch.setattr(prompts, "loss_and_accuracy", watched)
     train(tiny.ADDER, tmp_path)
     rows = set(split(tiny.ADDER.data(), 0.8, 0).train.tolist())
     assert len(seen) == tiny.ADDER.steps

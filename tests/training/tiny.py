@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from mechnum.models.adders import GPTJAdder, LlamaAdder, PythiaAdder
 from mechnum.models.native import NativeConfig
 from mechnum.training.data import addition, modular_addition
+from mechnum.training.log import PromptScore, read_log
 from mechnum.training.nets import AdderNet, HelixStart, NativeNet
 from mechnum.training.recipe import Recipe
+from mechnum.training.strings import process_strings
 
 _SIZES = {"n_numbers": 19, "n_layers": 1, "n_heads": 2, "d_model": 16, "n_ctx": 8}
 _CONFIG = GPTJAdder(**_SIZES, rotary_dim=4)
@@ -89,4 +92,32 @@ PIZZA = replace(
     ),
 )
 
-ALL = (ADDER, CLOCK, PYTHIA, LLAMA, SCRATCH, RESCUED, PIZZA)
+PROCESS = replace(
+    CLOCK,
+    name="tiny-process",
+    task="mess3:0.1,0.8",
+    data=partial(process_strings, "mess3:0.1,0.8", 4),
+    net=NativeNet(
+        NativeConfig(
+            n_layers=2,
+            n_heads=1,
+            d_model=8,
+            d_head=4,
+            d_mlp=16,
+            n_ctx=4,
+            d_vocab=3,
+            d_vocab_out=3,
+            normalization_type="LN",
+        )
+    ),
+    train_fraction=None,
+    batch_size=16,
+    weight_decay=0.0,
+)
+
+ALL = (ADDER, CLOCK, PYTHIA, LLAMA, SCRATCH, RESCUED, PIZZA, PROCESS)
+
+
+def prompt_scores(folder: Path) -> list[PromptScore]:
+    """The log of a recipe that learns answers to prompts."""
+    return [score for score in read_log(folder) if isinstance(score, PromptScore)]

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from mechnum.report.figures.beliefs import (
+    belief_scatter,
+    entropy_line,
+    horizon_lines,
+    layer_errors,
+    patching_lines,
+    simplices,
+    training_errors,
+    tree_picture,
+)
 from mechnum.report.figures.circuit import MOST_EDGES, circuit_picture, strongest
 from mechnum.report.figures.clock import (
     class_bars,
@@ -65,6 +75,7 @@ __all__ = [
     "answer_map",
     "arm_bars",
     "arm_lines",
+    "belief_scatter",
     "circle_panels",
     "circuit_picture",
     "class_bars",
@@ -72,21 +83,25 @@ __all__ = [
     "continuity_loop",
     "cumulative_lines",
     "ecdf_lines",
+    "entropy_line",
     "error_histogram",
     "faithfulness_lines",
     "formula_bars",
     "frequency_bars",
     "heads_map",
     "helix_in_space",
+    "horizon_lines",
     "kind_bars",
     "knock_out_bars",
     "layer_bars",
+    "layer_errors",
     "layer_share_bars",
     "linear_lines",
     "method_name",
     "mlp_scatter",
     "node_bars",
     "node_maps",
+    "patching_lines",
     "path_map",
     "period_map",
     "planes",
@@ -95,6 +110,7 @@ __all__ = [
     "residue_bars",
     "residue_map",
     "scores_by_layer",
+    "simplices",
     "spectrum_lines",
     "spectrum_map",
     "square_map",
@@ -102,6 +118,8 @@ __all__ = [
     "step_lines",
     "strongest",
     "structure_of_numbers",
+    "training_errors",
+    "tree_picture",
     "verdict_scatter",
     "wave_lines",
 ]

@@ -1,4 +1,4 @@
-"""The figure of a training run: losses and accuracies by step."""
+"""Figures of a training run: losses and accuracies by step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from mechnum.report import words
-from mechnum.report.figures.style import LEGEND_ABOVE, panel_place, panels, series, values
+from mechnum.report.figures.style import LEGEND_ABOVE, canvas, panel_place, panels, series, values
 
 PARTS = {"train": "trained on", "heldout": "held out"}
 
@@ -43,4 +43,24 @@ def training_lines(curves: pd.DataFrame) -> go.Figure:
     figure.update_yaxes(tickformat="~%", rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title="step", row=2, col=1)
     figure.update_layout(legend=LEGEND_ABOVE, margin={"t": 84})
+    return figure
+
+
+def excess_line(step: pd.Series, excess: pd.Series) -> go.Figure:
+    """How far the loss is above the least possible one (log axis); 0 has no place on the axis."""
+    figure, look = canvas(320), series(0)
+    figure.add_scatter(
+        x=values(step),
+        y=values(excess.where(excess > 0)),
+        mode="lines",
+        line={"color": look["colour"], "width": 2},
+        hovertext=[
+            f"<b>step {own:,}</b><br>{words.number(value)} nats above the least possible loss"
+            for own, value in zip(step, excess, strict=True)
+        ],
+        hoverinfo="text",
+        showlegend=False,
+    )
+    figure.update_yaxes(type="log", title="nats above the least", exponentformat="power")
+    figure.update_xaxes(title="step")
     return figure

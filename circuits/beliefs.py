@@ -1,0 +1,214 @@
+"""The geometry of prediction: beliefs about a hidden process, and a net that was trained on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from mechnum.beliefs import belief_geometry, belief_patching, belief_progress
+from mechnum.errors import MechnumError
+from mechnum.models import Model, load
+from mechnum.patching.provenance import versions
+from mechnum.tasks.processes import (
+    Process,
+    carry_readout,
+    entropy_rate,
+    mixed_state_tree,
+    myopic_entropy,
+)
+from mechnum.tasks.processes.tree import levels
+from mechnum.training import read_log, snapshots
+from mechnum.training.log import ProcessScore
+
+NODES = 10_000
+"""Nodes of a mixed-state tree, about."""
+DEPTH = 12
+"""Of a mixed-state tree, at most."""
+
+_CARRIES = ["no carry", "carry"]
+
+
+def measure_process(
+    process: Process,
+    states: Sequence[str] | None = None,
+    said: Mapping[str, str | int | float] | None = None,
+) -> xr.DataTree:
+    """What there is to believe about a process, and how well it can be predicted.
+
+    Args:
+        states: the two or three hidden states whose probabilities reports draw; by default all
+            three, or the directions in which the beliefs vary most.
+        said: further attributes, such as the command.
+
+    Returns:
+        `/mixed_states`: `mixed_state_tree`, as deep as it has about 10,000 nodes, 12 at most;
+        `/entropy`: `myopic_entropy` with `rate`, `rate_low` and `rate_high`, NaN where they take
+        too many tokens. The attribute `left_out` says what could not be measured, and why.
+
+    Raises:
+        MechnumError: on unknown states.
+    """
+    depth = _depth(process)
+    entropy, left_out = myopic_entropy(process, depth + 1), {}
+    try:
+        rate = entropy_rate(process)
+        found = (rate.value, rate.low, rate.high)
+    except MechnumError as reason:
+        found, left_out["entropy rate"] = (np.nan, np.nan, np.nan), str(reason)
+    ends = dict(zip(("rate", "rate_low", "rate_high"), found, strict=True))
+    attrs = {
+        "process": process.name,
+        "hidden_states": process.n_states,
+        "tokens": process.n_tokens,
+        "versions": json.dumps(versions()),
+        **_drawn(process.states, states),
+        **(said or {}),
+    }
+    if left_out:
+        attrs["left_out"] = json.dumps(left_out)
+    return xr.DataTree.from_dict(
+        {
+            "/": xr.Dataset(attrs=attrs),
+            "/mixed_states": mixed_state_tree(process, depth),
+            "/entropy": entropy.assign({name: ((), value) for name, value in ends.items()}),
+        }
+    )
+
+
+def measure_beliefs(
+    model: Model,
+    process: Process,
+    run: Path | None = None,
+    length: int | None = None,
+    strings: int = 5000,
+    positions: Sequence[int] | None = None,
+    readout: Float[np.ndarray, "state coordinate"] | None = None,
+    untrained: Model | None = None,
+    states: Sequence[str] | None = None,
+    position: int | None = None,
+    n_pairs: int = 200,
+    seed: int = 0,
+    said: Mapping[str, str | int | float] | None = None,
+) -> xr.DataTree:
+    """Everything about a net's beliefs (Shai et al. 2024, section 4), and the process itself.
+
+    Args:
+        run: folder of the training run, with snapshots, such as `NAME/training`.
+        length, strings, positions, untrained: as in `mechnum.beliefs.belief_geometry`; the first
+            few positions have few prefixes, each of which counts much.
+        readout: what is read of the beliefs; of column addition, `carry_readout`, of others the
+            beliefs themselves.
+        states: as in `measure_process`, of the readout's coordinates where there is one.
+        position, n_pairs: of the causal test, as in `mechnum.beliefs.belief_patching`.
+        said: further attributes, such as the command.
+
+    Returns:
+        That of `measure_process`, and `/geometry`: `belief_geometry`; `/snapshots`:
+        `belief_progress`, with the run's `heldout_loss` and `bound`; `/patching`:
+        `belief_patching`. What cannot be measured is left out, and the attribute `left_out` says
+        why.
+
+    Raises:
+        MechnumError: where the model cannot read the process' strings, on a run without snapshots,
+            and as `belief_geometry`.
+    """
+    along = None if run is None else _snapshots(run)
+    matrix = _own_readout(process) if readout is None else readout
+    shared: dict[str, Any] = {"length": length, "positions": positions, "readout": matrix}
+    shared["seed"] = seed
+    geometry = belief_geometry(model, process, strings=strings, untrained=untrained, **shared)
+    parts: dict[str, Callable[[], xr.Dataset]] = {
+        "patching": lambda: belief_patching(
+            model, process, position, length, n=n_pairs, strings=min(strings, 2000), seed=seed
+        )
+    }
+    if along is not None and run is not None:
+        parts["snapshots"] = lambda: _along_training(run, along, process, shared)
+    found, left_out = {}, {}
+    for name, measured in parts.items():
+        try:
+            found[f"/{name}"] = measured()
+        except MechnumError as reason:
+            left_out[name] = str(reason)
+    if readout is None and matrix is not None:
+        geometry = geometry.assign_coords(coordinate=_CARRIES)
+        if "/snapshots" in found:
+            found["/snapshots"] = found["/snapshots"].assign_coords(coordinate=_CARRIES)
+    names = [str(name) for name in geometry["coordinate"].values]
+    alone = measure_process(process)
+    left_out |= json.loads(alone.attrs.get("left_out", "{}"))
+    attrs = {
+        **{key: value for key, value in alone.attrs.items() if key not in ("left_out", "drawn")},
+        **{key: value for key, value in geometry.attrs.items() if key not in ("seed", "estimand")},
+        **_drawn(names, states),
+        "seed": seed,
+        **(said or {}),
+    }
+    if left_out:
+        attrs["left_out"] = json.dumps(left_out)
+    return xr.DataTree.from_dict(
+        {
+            "/": xr.Dataset(attrs=attrs),
+            **{f"/{name}": node.to_dataset() for name, node in alone.children.items()},
+            "/geometry": geometry,
+            **found,
+        }
+    )
+
+
+def _along_training(
+    run: Path, along: Mapping[int, Path], process: Process, shared: Mapping[str, Any]
+) -> xr.Dataset:
+    """`belief_progress` of a run's snapshots, and the losses that its log has at their steps."""
+    progress = belief_progress(
+        ((step, load(str(folder))) for step, folder in along.items()), process, **shared
+    )
+    logged = {own.step: own for own in read_log(run) if isinstance(own, ProcessScore)}
+    scores = [logged.get(step) for step in along]
+    return progress.assign(
+        heldout_loss=("step", [np.nan if own is None else own.heldout_loss for own in scores]),
+        bound=("step", [np.nan if own is None else own.bound for own in scores]),
+    )
+
+
+def _snapshots(run: Path) -> dict[int, Path]:
+    found = snapshots(run)
+    if not found:
+        raise MechnumError(f"{run} has no snapshots: give the folder of a run, NAME/training")
+    return found
+
+
+def _depth(process: Process) -> int:
+    """The largest depth, up to `DEPTH`, whose tree has about `NODES` nodes."""
+    grown = 0
+
+    def fits(level: Any) -> bool:
+        nonlocal grown
+        grown += len(level.beliefs)
+        return grown <= NODES
+
+    return max(sum(1 for _ in takewhile(fits, levels(process, DEPTH))) - 1, 1)
+
+
+def _own_readout(process: Process) -> Float[np.ndarray, "state coordinate"] | None:
+    """The question that is asked of column addition: the carry."""
+    kind, _, numbers = process.name.partition(":")
+    return carry_readout(int(numbers.split(",")[0])) if kind == "carry" else None
+
+
+def _drawn(known: Sequence[str], states: Sequence[str] | None) -> dict[str, str]:
+    if states is None:
+        return {}
+    unknown = [name for name in states if name not in known]
+    if unknown or len(set(states)) != len(states) or not 2 <= len(states) <= 3:
+        raise MechnumError(
+            f"cannot draw {', '.join(states)}: choose two or three of {', '.join(known)}"
+        )
+    return {"drawn": json.dumps(list(states))}

@@ -1,0 +1,144 @@
+"""The report on belief states, of a net or of a process alone, and its summary on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from mechnum.report import reading, words
+from mechnum.report.belief_frames import PLACES, best_norm, control_frame, depth_frame, layer_frame
+from mechnum.report.blocks import Text
+from mechnum.report.page import Page, Section
+from mechnum.report.sections.belief_changes import patching_section, training_section
+from mechnum.report.sections.beliefs import controls_section, layers_section, side_by_side
+from mechnum.report.sections.processes import entropy_section, simplex_section, tree_section
+from mechnum.report.sections.provenance import provenance_section
+from mechnum.report.summary import bare_table
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+
+def beliefs_page(results: xr.DataTree) -> Page:
+    """The page of what `mechnum.circuits.beliefs` gives, with or without a net."""
+    net = "geometry" in results.children
+    sections = [Section("What was found", [Text(points=_points(results))])]
+    if net:
+        of_net = (
+            side_by_side,
+            controls_section,
+            layers_section,
+            training_section,
+            patching_section,
+        )
+        sections += [section for make in of_net if (section := make(results)) is not None]
+    else:
+        sections += [section for section in [simplex_section(results)] if section is not None]
+    sections += [tree_section(results), entropy_section(results), provenance_section(results)]
+    process = str(results.attrs["process"])
+    title = f"Beliefs about {process}"
+    return Page(
+        title=f"{title} in {results.attrs.get('model', 'a net')}" if net else title,
+        lead=_lead(results),
+        sections=sections,
+    )
+
+
+def beliefs_summary(results: xr.DataTree) -> Group:
+    """Errors by layer and the verdicts, or the tree by depth, for a Rich console."""
+    from rich.console import Group
+    from rich.text import Text as Line
+
+    table = bare_table()
+    head = " · ".join(
+        str(results.attrs[key]) for key in ("model", "process") if key in results.attrs
+    )
+    lines = [
+        Line(head, style="bold"),
+        *(Line(f"{name}: {text}") for name, text in _points(results)),
+    ]
+    if "geometry" not in results.children:
+        for name in ("tokens seen", "beliefs", "new", "strings", "entropy"):
+            table.add_column(name, justify="right")
+        for row in depth_frame(results).to_dict("records"):
+            counts = [f"{row[name]:,}" for name in ("depth", "beliefs", "new", "strings")]
+            table.add_row(*counts, words.number(float(row["entropy"]), 4))
+        table.caption = "Entropy of the next token in nats."
+        return Group(*lines, table)
+    for name in ("layer", "norm", "MSE", "R²", "untrained", "verdict"):
+        table.add_column(name, justify="left" if name in ("layer", "norm", "verdict") else "right")
+    for row in layer_frame(results).to_dict("records"):
+        numbers = [words.number(row[name]) for name in ("mse", "r2", "untrained")]
+        table.add_row(row["layer"], row["norm"], *numbers, row["verdict"])
+    table.caption = (
+        "Mean squared error of beliefs from residuals, on strings that are held out; layer k is "
+        "what block k reads,\nlast the residual after all blocks, all these joined."
+    )
+    return Group(*lines, table)
+
+
+def _lead(results: xr.DataTree) -> str:
+    if "geometry" not in results.children:
+        tree = results["mixed_states"].to_dataset()
+        return (
+            f"{len(results['mixed_states']['state'])} hidden states, "
+            f"{len(results['mixed_states']['token'])} tokens; {tree.sizes['mixed_state']:,} "
+            f"beliefs after up to {tree.attrs['max_depth']} tokens."
+        )
+    return " ".join(
+        f"{words.sentence(PLACES[layer])}: {_verdict(results, layer)}" for layer in PLACES
+    )
+
+
+def _verdict(results: xr.DataTree, layer: str) -> str:
+    at = results["geometry"].to_dataset().sel(layer=layer, norm=best_norm(results))
+    own = at.sel(predictor="states")
+    return (
+        f"{at['verdict'].values} (MSE {words.number(float(own['mse']))}, R² "
+        f"{words.number(float(own['r2']))})."
+    )
+
+
+def _points(results: xr.DataTree) -> list[tuple[str, str]]:
+    """What was found, in a sentence each."""
+    points: list[tuple[str, str]] = []
+    if "geometry" in results.children:
+        geometry = results["geometry"].to_dataset()
+        for layer, place in PLACES.items():
+            at = geometry.sel(layer=layer, norm=best_norm(results))
+            text = f"{_verdict(results, layer).removesuffix('.')}; {at['reason'].values}."
+            points.append((words.sentence(place), text))
+        frame = control_frame(results, "last").set_index("predictor")
+        own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
+        if own > 0:
+            points.append(
+                (
+                    "Beside an untrained net",
+                    f"the error from the last residual is {words.number(untrained / own)} times "
+                    "as large in a net of the same shape without training.",
+                )
+            )
+    if (patched := reading.group(results, "patching")) is not None:
+        share = patched["followed"].mean("step").sel(patch=["belief", "state"]).to_pandas()
+        if share["belief"].notna().any():
+            best = share["belief"].idxmax()
+            belief, state = (words.percent(float(share.loc[best, own])) for own in share)
+            points.append(
+                (
+                    "Causal test",
+                    f"replacing the belief at the input of block {best} moves the predictions "
+                    f"{belief} of the way to the other history's; replacing all of the residual "
+                    f"there, {state}.",
+                )
+            )
+    tree = results["mixed_states"].to_dataset()
+    points.append(
+        (
+            "Mixed states",
+            f"{tree.sizes['mixed_state']:,} different beliefs after up to "
+            f"{tree.attrs['max_depth']} tokens.",
+        )
+    )
+    left = reading.structured(results.attrs.get("left_out", {}))
+    return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
