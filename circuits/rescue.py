@@ -41,7 +41,7 @@ from mechnum.training import Recipe, export, find_recipe, train
 from mechnum.training.bundle import run_folder
 from mechnum.training.claim import check_claim
 from mechnum.training.curves import logged_scores
-from mechnum.training.data import split
+from mechnum.training.prompts import PromptExamples
 
 ARMS = {"scratch": "adder-scratch", "rescued": "adder-rescued", "Fourier start": "adder-gptj"}
 KNOWN = 0.99
@@ -164,11 +164,13 @@ def measure_rescue(
 
 def _measured(recipe: Recipe, folder: Path, n_prompts: int, seed: int) -> dict[str, xr.Dataset]:
     """What one net gives to each part of the tree."""
-    model, n = load(folder), isqrt(len(recipe.data().tokens))
+    examples = recipe.data().examples(recipe)
+    assert isinstance(examples, PromptExamples), "adders are trained on prompts"
+    model, n = load(folder), isqrt(len(examples.data.tokens))
     task, cut = addition(range(n)), max(2, round(n / _CUT_PERIOD))
     (prompts,) = task.prompts(model)
     numbers = answer_tokens(model, [prompts])[:n]
-    heldout = _heldout(recipe, prompts, n)
+    heldout = _heldout(examples, prompts, n)
     said = answers(model, [heldout])
     signature = error_signature(task.judged(model, [heldout], said.predicted), seed)
     looked_at = [_some(heldout, n, n_prompts, seed)]
@@ -206,11 +208,10 @@ def _measured(recipe: Recipe, folder: Path, n_prompts: int, seed: int) -> dict[s
     }
 
 
-def _heldout(recipe: Recipe, prompts: Prompts, n: int) -> Prompts:
-    """The prompts that the recipe holds out; its rows are a·n + b."""
-    rows = split(recipe.data(), recipe.train_fraction, recipe.seed).heldout
+def _heldout(examples: PromptExamples, prompts: Prompts, n: int) -> Prompts:
+    """The prompts that training holds out; its rows are a·n + b."""
     pairs = prompts.variables["a"] * n + prompts.variables["b"]
-    return prompts.select(torch.isin(pairs, rows).nonzero().flatten())
+    return prompts.select(torch.isin(pairs, examples.parts.heldout).nonzero().flatten())
 
 
 def _some(heldout: Prompts, n: int, n_prompts: int, seed: int) -> Prompts:

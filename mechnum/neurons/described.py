@@ -56,8 +56,8 @@ def described(
     columns["no_period"] = [""] * len(nodes) if periods is None else list(periods["reason"].values)
     columns["heuristics"] = [str(label) for label in bag["label"].values]
     columns["heuristic_score"] = bag["best_score"].where(bag["match"]).max("kind").values
-    for state in [] if judged is None else judged["of"].values.tolist():
-        found = judged.sel(of=state)
+    states = {} if judged is None else {s: judged.sel(of=s) for s in judged["of"].values.tolist()}
+    for state, found in states.items():
         columns[f"verdict {state}"] = [str(verdict) for verdict in found["verdict"].values]
         for name in found["description"].values:
             columns[f"r2_{name} {state}"] = found["r2"].sel(description=name).values

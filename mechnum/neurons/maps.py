@@ -9,6 +9,7 @@ import torch
 import xarray as xr
 
 from mechnum.errors import MechnumError
+from mechnum.models.decoder import StateName
 from mechnum.models.model import Model
 from mechnum.models.norms import at_least_float32
 from mechnum.neurons.chosen import chosen_neurons, node_coordinates
@@ -55,7 +56,7 @@ def operand_maps(
     tables = {
         name: np.empty((len(nodes), n_prompts), dtype=np.float32) for name in ("activation", "pre")
     }
-    states = {"activation": STATE_OF["hidden"], "pre": STATE_OF["pre"]}
+    states: dict[str, StateName] = {"activation": STATE_OF["hidden"], "pre": STATE_OF["pre"]}
     for rows, run in runs_at(model, prompts, position, tuple(states.values())):
         for group in groups:
             at = np.array(group.rows)[:, None], rows

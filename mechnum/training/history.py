@@ -4,7 +4,7 @@ on."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from mechnum.models.load import CARD_FILE, bundled
 from mechnum.training.bundle import RUN_FOLDER
 from mechnum.training.claim import RECIPE_FILE, settings_of_run
 from mechnum.training.curves import logged_scores
-from mechnum.training.data import split
 from mechnum.training.log import LOG_FILE
+from mechnum.training.prompts import PromptExamples
 from mechnum.training.recipes import RECIPES
 from mechnum.training.snapshot import snapshots
 
@@ -107,4 +107,6 @@ def _trained_on(settings: dict[str, Any]) -> Int[np.ndarray, " prompt"] | None:
     seed, fraction = settings.get("seed"), settings.get("train_fraction")
     if not isinstance(seed, int) or not isinstance(fraction, float):
         return None
-    return split(recipe.data(), fraction, seed).train.numpy()
+    same = replace(recipe, seed=seed, train_fraction=fraction)
+    examples = same.data().examples(same)
+    return examples.parts.train.numpy() if isinstance(examples, PromptExamples) else None
