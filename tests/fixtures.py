@@ -120,7 +120,12 @@ ARCHITECTURES: dict[str, Callable[[], Any]] = {
 
 def rest_slow(names: Iterable[Any], *fast: Any) -> list[Any]:
     """Parameters of which all but `fast` are left to the slow tests."""
-    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    return [
+        name
+        if name in fast
+        else pytest.param(*(name if isinstance(name, tuple) else (name,)), marks=pytest.mark.slow)
+        for name in names
+    ]
 
 
 def submodules(model: Any, layer: int) -> tuple[nn.Module, nn.Module]:

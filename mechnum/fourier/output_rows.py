@@ -50,6 +50,7 @@ def neuron_rows(
     Raises:
         MechnumError: on a layer that does not exist or has no MLP, else as `embedding_rows`.
     """
+    _W_out(model, layer)  # A layer without neurons is refused before its numbers are.
     tokens = _output_tokens(model, numbers, template)
     return xr.DataArray(
         as_numpy(neuron_logits(model, layer, torch.tensor(list(tokens.values())))),
@@ -67,14 +68,8 @@ def neuron_logits(
     Raises:
         MechnumError: on a layer that does not exist or has no MLP.
     """
-    blocks = model.decoder.weights.blocks
-    if not 0 <= layer < len(blocks):
-        raise MechnumError(f"{model.name} has no layer {layer}: give 0 to {len(blocks) - 1}")
-    mlp = blocks[layer].mlp
-    if mlp is None:
-        raise MechnumError(f"layer {layer} of {model.name} has no MLP: it has no neurons")
     W_U = at_least_float32(model.decoder.weights.W_U[:, token_ids])
-    return at_least_float32(mlp.W_out) @ W_U
+    return at_least_float32(_W_out(model, layer)) @ W_U
 
 
 def logit_rows(
@@ -102,3 +97,13 @@ def _output_tokens(model: Model, numbers: Iterable[SupportsIndex], template: str
             f"{model.name} has no logits of {some(missing)}: choose numbers that it can answer"
         )
     return tokens
+
+
+def _W_out(model: Model, layer: int) -> Float[Tensor, "neuron d_model"]:
+    blocks = model.decoder.weights.blocks
+    if not 0 <= layer < len(blocks):
+        raise MechnumError(f"{model.name} has no layer {layer}: give 0 to {len(blocks) - 1}")
+    mlp = blocks[layer].mlp
+    if mlp is None:
+        raise MechnumError(f"layer {layer} of {model.name} has no MLP: it has no neurons")
+    return mlp.W_out

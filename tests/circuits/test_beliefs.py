@@ -73,6 +73,7 @@ def verdicts(process: Process) -> set[str]:
     return set(found["geometry"]["verdict"].values.ravel().tolist())
 
 
+@pytest.mark.slow
 def test_what_the_last_token_tells_is_not_informative_and_what_nothing_tells_is_undefined():
     assert verdicts(P.visible([[0.9, 0.1], [0.3, 0.7]])) == {"not informative"}
     assert verdicts(P.iid((0.2, 0.8))) == {"undefined"}

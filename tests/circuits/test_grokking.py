@@ -72,6 +72,7 @@ def test_mapped_neurons_are_the_best_of_each_key_in_turn(grokked):
     assert len(best_explained(progress, 10_000)) == np.isin(frequency, keys).sum()
 
 
+@pytest.mark.slow
 def test_the_page_has_every_part_and_survives_the_file(grokked, tmp_path):
     page, data = save(grokked, tmp_path)
     html = page.read_text(encoding="utf-8")
@@ -116,6 +117,7 @@ def test_published_net_beside_its_paper(tmp_path):
     page_of(found).html()
 
 
+@pytest.mark.slow
 def test_clock_or_pizza_with_its_figures_and_the_published_ones_beside(tmp_path):
     model = mn.load(published.pizza_net(tmp_path, "clock_pizza_p99zdpze5l"))
     found = measure_clock_pizza(model, said={"command": "mechnum clock-pizza"})

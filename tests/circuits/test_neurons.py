@@ -114,6 +114,21 @@ def test_what_cannot_be_measured_is_left_out_with_its_reason(monkeypatch):
         assert f"Left out: {name}" in page
 
 
+@pytest.mark.slow
+def test_a_task_with_one_operand_has_a_report_without_sums():
+    model = mn.load("adder-gptj")
+    task = mn.tasks.operation("x-a=0", range(30), template="{a}+0=")
+    accuracy = task.accuracy(model)
+    pairs = task.pairs_at_most(model, 10, seed=0, correct_only=False)
+    found = measure_neurons(model, task, pairs, accuracy, top=3)
+    assert set(found["fits"]["variable"].values) == {"a"}
+    assert found["neurons"]["sum_share"].isnull().all()
+    assert {"periods", "mlps"} <= set(json.loads(found.attrs["left_out"]))
+    page = page_of(found).html()
+    assert "Left out: periods read and written" in page
+    assert "a+b share" not in page
+
+
 def test_models_without_neurons_are_refused():
     model, task = untrained()
     decoder = model.decoder

@@ -73,6 +73,7 @@ def test_same_seed_same_results_and_another_seed_others(adder, results):
     assert not np.array_equal(other["effects/heads"]["total"], results["effects/heads"]["total"])
 
 
+@pytest.mark.slow
 def test_it_is_written_and_read_back(results, tmp_path):
     page, data = save(results, tmp_path)
     assert page.stat().st_size > 10**6

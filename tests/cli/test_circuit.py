@@ -46,6 +46,7 @@ def test_prints_and_writes(run, tmp_path):
         assert fact in page, fact
 
 
+@pytest.mark.slow
 def test_cut_edges_carry_what_is_asked_for(run, tmp_path):
     code, _, err = run(*ADDER, "--edges", "6", "--values", "mean")
     assert (code, err) == (0, "")

@@ -20,6 +20,7 @@ def run(monkeypatch, capsys, tmp_path):
     return runner(monkeypatch, capsys)
 
 
+@pytest.mark.slow
 def test_prints_the_table_and_writes_all(run, tmp_path):
     options = ("--tau", "9", "--tau-unit", "frequency", "--without", "8, 16", "--layers", "1-2")
     code, out, err = run(*ADDER, *options, "--single", "40", "--out", "there")
@@ -51,6 +52,7 @@ def test_prints_the_table_and_writes_all(run, tmp_path):
     assert "written: there/report.html and there/results.nc" in out
 
 
+@pytest.mark.slow
 def test_the_page_has_its_parts_and_says_how_it_was_made(run, tmp_path):
     assert run(*ADDER, "--tau", "20", "--position", "end")[0] == 0
     html = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")

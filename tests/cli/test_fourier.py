@@ -20,6 +20,7 @@ def run(monkeypatch, capsys, tmp_path):
     return runner(monkeypatch, capsys)
 
 
+@pytest.mark.slow
 def test_prints_the_strongest_and_writes_all(run, tmp_path):
     code, out, err = run("fourier", "adder-gptj", *QUICK, "--top", "4", "--out", "there")
     assert (code, err) == (0, "")

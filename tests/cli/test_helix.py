@@ -29,6 +29,7 @@ def run(monkeypatch, capsys, tmp_path):
     return runner(monkeypatch, capsys)
 
 
+@pytest.mark.slow
 def test_prints_and_writes_what_the_library_measures(run, tmp_path):
     code, out, err = run(*SMALL, "--search")
     assert (code, err) == (0, "")
@@ -82,6 +83,7 @@ def test_variables_are_a_choice(run, tmp_path):
     assert {"continuity", "structure", "variables"}.isdisjoint(found.children)
 
 
+@pytest.mark.slow
 def test_what_few_numbers_do_not_allow_is_left_out_and_said(run, tmp_path):
     code, _, err = run(
         "helix", "adder-gptj", "--range", "0-11", "--pairs", "4", "--periods", "5", "-q"

@@ -21,6 +21,7 @@ def run(monkeypatch, capsys, tmp_path):
     return runner(monkeypatch, capsys)
 
 
+@pytest.mark.slow
 def test_prints_the_outliers_and_writes_all(run, tmp_path):
     code, out, err = run(*ADDER, "--top", "4", "--out", "there")
     assert (code, err) == (0, "")
@@ -46,6 +47,7 @@ def test_prints_the_outliers_and_writes_all(run, tmp_path):
     assert "written: there/report.html and there/results.nc" in out
 
 
+@pytest.mark.slow
 def test_the_page_has_its_parts_and_says_how_it_was_made(run, tmp_path):
     assert run(*ADDER, "--position", "b", "--basis", "paper")[0] == 0
     html = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ def run(monkeypatch, capsys):
     return runner(monkeypatch, capsys)
 
 
+@pytest.mark.slow
 def test_a_report_of_the_bundled_adder(run, tmp_path):
     options = ["--range", "0-14", "--neurons", "4", "--pairs", "16", "--top", "2", "--quiet"]
     code, out, err = run("neurons", "adder-gptj", *options, "--out", str(tmp_path))

@@ -252,6 +252,7 @@ def test_results_can_be_saved(tmp_path):
             assert again.attrs["model"] == "small"
 
 
+@pytest.mark.slow
 def test_a_net_that_has_not_learned_has_measures_and_no_keys_of_its_own():
     """As the first checkpoints of a run: their neurons have no common frequency."""
     sizes = {"d_vocab": 114, "d_vocab_out": 113, "d_model": 16, "d_mlp": 512}

@@ -68,6 +68,7 @@ def test_a_net_that_cannot_add_is_neither():
     assert found.attrs["because"].startswith("right for ")
 
 
+@pytest.mark.slow
 def test_the_bundled_net_is_a_clock_with_its_provenance():
     model = mn.load("clock-113")
     found = mn.grokking.clock_or_pizza(model)

@@ -36,7 +36,9 @@ def test_writes_to_the_pattern_move_the_logits_or_are_reported(architecture):
     assert outcomes["blocks.1.attn.hook_rot_q"].outcome in ("never fires", "moves the logits")
 
 
-@pytest.mark.parametrize("architecture", ["gptj", "gpt_neox sequential", "llama grouped"])
+@pytest.mark.parametrize(
+    "architecture", fixtures.rest_slow(["gptj", "gpt_neox sequential", "llama grouped"], "gptj")
+)
 def test_all_layers_at_once_find_what_each_write_alone_finds(architecture):
     """Every name in turn, aliases too, with a forward of its own."""
     wrapped = wrap(fixtures.ARCHITECTURES[architecture]())

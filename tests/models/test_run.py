@@ -174,6 +174,7 @@ def test_states_that_do_not_exist_are_refused_by_name(unchecked):
         model.run(TOKENS, keep=("k",))["z", 0]
 
 
+@pytest.mark.slow
 def test_repeats_do_not_grow_memory():
     import gc
 

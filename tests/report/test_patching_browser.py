@@ -39,6 +39,7 @@ def test_opens_without_requests_or_complaints(browser, pages, name, scheme):
     assert all(drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_phone_needs_no_sideways_scrolling(browser, pages, name):
     browser.resize(390, 844, mobile=True)

@@ -126,6 +126,7 @@ def test_large_matrices_are_cut_to_the_largest(monkeypatch):
     assert best["receiver"] in set(shown["receiver"])
 
 
+@pytest.mark.slow
 def test_a_matrix_of_36_000_edges_is_a_small_page():
     assert len(page_of(edge_results(151, 241)).html()) < 10e6
 

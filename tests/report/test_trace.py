@@ -131,6 +131,7 @@ def test_too_much_attention_is_thinned_to_the_most_important_heads(results, monk
     assert view.cut == "The 2 heads with the largest total effect are here, of 16."
 
 
+@pytest.mark.slow
 def test_files_are_written_and_small(results, tmp_path):
     report, data = save(results, tmp_path / "out")
     assert report.stat().st_size < 10e6

@@ -51,6 +51,7 @@ def test_all_pairs_in_order():
     }
 
 
+@pytest.mark.slow
 def test_answers_0_to_198_have_199_ids():
     (prompts,) = tasks.addition(range(100)).prompts(model_with(word_level(bos=True)))
     assert len(prompts.answers.unique()) == 199
@@ -435,6 +436,7 @@ def test_real_llama2_finds_operands_behind_the_stray_piece(digits):
     assert len(prompts.answers.unique()) == 10
 
 
+@pytest.mark.slow
 def test_real_llama3_has_one_bos_and_199_answers():
     model = model_with(npm_tokenizers.load("llama3"), template=None, family="llama")
     (prompts,) = tasks.addition(range(100)).prompts(model)

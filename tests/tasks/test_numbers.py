@@ -169,6 +169,7 @@ def test_real_llama2_splits_digits_and_adds_a_stray_piece():
     assert NumberTokens.of(tokenizer, range(12), prefix="=").single() == tuple(range(10))
 
 
+@pytest.mark.slow
 def test_real_llama3_has_one_token_for_each_number_up_to_999():
     found = NumberTokens.of(npm_tokenizers.load("llama3"), range(1100))
     assert found.single("bare") == tuple(range(1000))

@@ -95,6 +95,7 @@ def test_counts_and_pairs_equal_the_enumeration(case, vary, correct_only):
         task.pairs(model, len(fit) + 1, vary, correct_only=correct_only)
 
 
+@pytest.mark.slow
 def test_share_of_equal_answers_among_all_pairs_is_known():
     pairs = tasks.addition(range(100)).pairs(StandIn(word_level()), 10, "any", correct_only=False)
     assert pairs.candidates == 10**8

@@ -108,6 +108,7 @@ def test_finished_run_is_not_trained_further(whole):
     assert ((folder / STATE_FILE).read_bytes(), (folder / LOG_FILE).read_bytes()) == before
 
 
+@pytest.mark.slow
 def test_killed_process_goes_on_to_the_same_weights(tmp_path):
     recipe = replace(tiny.ADDER, steps=100, checkpoint_every=1)
     program = (

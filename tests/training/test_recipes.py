@@ -33,6 +33,8 @@ SHORT = {
 SHORT_ADDER = replace(ADDER, **SHORT)
 BUNDLED = {name: folder for name, folder in bundled().items() if name in RECIPES}
 PROCESSES = ("mess3", "rrxor", "carry")
+# Made as others are, which the fast tests look at.
+LATER = ("adder-pythia", "adder-llama", "adder-scratch", "adder-rescued", "pizza-59")
 HELDOUT_ACCURACY = {
     "clock-113": 1.0,
     "clock-59": 1.0,
@@ -141,7 +143,14 @@ def test_all_recipes_that_were_run_are_bundled():
     assert set(BUNDLED) >= adders | {"clock-113", "clock-59", "pizza-59"} | set(PROCESSES)
 
 
-@pytest.fixture(scope="module", params=BUNDLED.items(), ids=BUNDLED)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(item, marks=pytest.mark.slow if item[0] in LATER else ())
+        for item in BUNDLED.items()
+    ],
+    ids=BUNDLED,
+)
 def made(request):
     """Recipe, folder and card of a bundled model."""
     name, folder = request.param

@@ -85,7 +85,12 @@ def asking_for(answers):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [*((name, "zero") for name in NETS), ("llama", "mean"), ("gptj", "mean")]
+    ("name", "value"),
+    fixtures.rest_slow(
+        [*((name, "zero") for name in NETS), ("llama", "mean"), ("gptj", "mean")],
+        ("gptj", "zero"),
+        ("llama", "mean"),
+    ),
 )
 def test_each_prompt_loses_its_own_neurons(name, value):
     """The model is asked for what the hooked one says, prompt by prompt."""

@@ -211,6 +211,7 @@ def test_a_shuffled_map_has_no_label(maps):
     assert labels(heuristics(shuffled)) == [set()] * len(PLANTED)
 
 
+@pytest.mark.slow
 def test_chunks_change_nothing(maps, found, monkeypatch):
     monkeypatch.setattr(matching, "_CHUNK_VALUES", 30_000)
     xr.testing.assert_identical(heuristics(maps), found)

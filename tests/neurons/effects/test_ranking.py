@@ -92,6 +92,7 @@ def test_layers_of_the_best_neurons(gptj):
         assert found["halves_agree"].sel(ranking=name).item() == pytest.approx(agree)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", fixtures.rest_slow(["other", "mean", "resample"], "mean"))
 def test_few_layers_at_a_time_change_nothing(gptj, values, monkeypatch):
     whole = rank(gptj, given_pairs(), top=4, values=values)

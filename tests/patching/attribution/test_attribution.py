@@ -288,6 +288,7 @@ def test_estimates_tend_to_exact_effects_as_the_difference_shrinks(architecture)
     np.testing.assert_allclose(larger / smaller, 2, rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gradient", "eap", "eap-ig"])
 def test_batches_single_pairs_and_memory_budgets_agree(method):
     model, pairs = wrapped("llama grouped"), given_pairs()

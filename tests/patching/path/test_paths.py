@@ -116,6 +116,7 @@ def test_each_position_is_every_position_by_itself():
     assert (found[:, 0].values[~np.isnan(found[:, 0].values)] == 0).all()
 
 
+@pytest.mark.slow
 def test_the_memory_budget_changes_nothing():
     model, pairs = wrapped("llama grouped"), given_pairs()
     expected = path_effects(model, pairs, "components", "components")["effect"]
