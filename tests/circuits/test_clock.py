@@ -94,6 +94,7 @@ def test_published_figures_stand_beside_the_measured(clock):
     assert table.loc["total effect of attention, summed over layers", "measured"] == sums
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_before_and_after_the_file(clock, tmp_path):
     page, data = save(clock, tmp_path)
     again = page_of(read_netcdf(data))
@@ -134,6 +135,7 @@ def test_nodes_stand_in_the_column_of_their_class():
     assert any("[0.50, 2.00]" in text or "[0.5, 2.0]" in text for text in hover)
 
 
+@pytest.mark.slow
 def test_a_net_without_mlps(model, task):
     decoder = model.decoder
     blocks = tuple(replace(block, mlp=None, ln2=None) for block in decoder.weights.blocks)

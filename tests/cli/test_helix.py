@@ -120,6 +120,7 @@ def test_bad_input_is_one_line(run, tmp_path, options, message):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_net_without_tokenizer(run, tmp_path):
     code, _, err = run("helix", "clock-113", "--pairs", "4", "--periods", "113", "-q")
     assert (code, err) == (0, "")

@@ -58,6 +58,7 @@ def test_the_page_has_its_parts_and_says_how_it_was_made(run, tmp_path):
         assert part in html, part
 
 
+@pytest.mark.slow
 def test_a_net_without_tokenizer_or_norm(run, tmp_path):
     code, out, err = run("lens", "clock-113", "--prompts", "30", "-q")
     assert (code, err) == (0, "")

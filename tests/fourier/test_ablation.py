@@ -129,6 +129,7 @@ def test_a_band_that_leaves_nothing_is_said(adder, task, drawn):
     np.testing.assert_allclose(effects["loss"][1], expected.detach(), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_results_hold_all_that_pages_need(adder, task):
     found = filter_results(adder, task, [high_pass(20)], ["attn"], n_prompts=20)
     assert set(found.children) == {"prompts", "filters", "table", "errors", "signature"}

@@ -111,6 +111,7 @@ def test_a_frozen_norm_is_that_of_the_direct_and_the_indirect_effect(nodes):
     assert (exact.attrs["norm"], frozen.attrs["norm"]) == ("exact", "frozen")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", TWO_KINDS)
 @pytest.mark.parametrize("direction", ["denoise", "noise"])
 def test_a_sweep_over_positions_is_every_position_by_itself(architecture, direction):

