@@ -14,6 +14,7 @@ from mechnum.report.figures.style import (
     LEGEND_ABOVE,
     band,
     canvas,
+    marked_line,
     panel_place,
     panels,
     series,
@@ -185,10 +186,8 @@ def layer_errors(curves: Mapping[str, pd.DataFrame], layers: Sequence[str]) -> g
         figure.add_scatter(
             x=x,
             y=values(shown["mse"]),
-            mode="lines+markers",
             name=name,
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 7, "color": look["colour"]},
+            **marked_line(look),
             hovertext=[
                 f"<b>{name}</b><br>layer {layer}: MSE {words.number(value)}"
                 for layer, value in zip(layers, frame["mse"], strict=True)
@@ -215,11 +214,9 @@ def training_errors(frame: pd.DataFrame, lines: Mapping[str, str]) -> go.Figure:
         figure.add_scatter(
             x=values(frame["step"]),
             y=values(frame[column].where(frame[column] > 0)),
-            mode="lines+markers",
             name=name,
             showlegend=panel == 1,
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 6, "color": look["colour"]},
+            **marked_line(look, 6),
             hovertext=[
                 f"<b>step {step:,}</b><br>{name}: {words.number(value)}"
                 for step, value in zip(frame["step"], frame[column], strict=True)
@@ -245,10 +242,8 @@ def horizon_lines(frame: pd.DataFrame) -> go.Figure:
         figure.add_scatter(
             x=values(frame["horizon"]),
             y=values(frame[name]),
-            mode="lines+markers",
             name=name,
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 7, "color": look["colour"]},
+            **marked_line(look),
             hovertext=[f"<b>{name}</b><br>R² {words.number(value)}" for value in frame[name]],
             hoverinfo="text",
         )
@@ -271,10 +266,8 @@ def patching_lines(frame: pd.DataFrame) -> go.Figure:
         figure.add_scatter(
             x=values(rows["step"]),
             y=values(rows["kl"]),
-            mode="lines+markers",
             name=str(name),
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 7, "color": look["colour"]},
+            **marked_line(look),
             hovertext=[
                 f"<b>{name}</b><br>step {row.step}: "
                 f"{words.interval(row.kl, row.kl_low, row.kl_high, sign=False)} nats"

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import xarray as xr
 
 from mechnum.report import theme, words
-from mechnum.report.figures.style import LEGEND_ABOVE, canvas, series, values, whiskers
+from mechnum.report.figures.style import LEGEND_ABOVE, canvas, marked_line, series, values, whiskers
 
 SUBSPACES = {
     "whole": "whole state",
@@ -64,9 +64,7 @@ def linear_lines(dataset: xr.Dataset, layer: int) -> go.Figure:
         figure.add_scatter(
             x=values(dataset["range"].values),
             y=values(shares),
-            mode="lines+markers",
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 7, "color": look["colour"]},
+            **marked_line(look),
             name=name,
             hovertext=[
                 f"<b>{name}</b>, below {int(bound)}<br>"

@@ -14,6 +14,7 @@ from mechnum.report import theme, words
 from mechnum.report.figures.style import (
     LEGEND_ABOVE,
     canvas,
+    marked_line,
     panel_place,
     panels,
     series,
@@ -44,10 +45,8 @@ def step_lines(
         figure.add_scatter(
             x=values(frame["step"]),
             y=values(column),
-            mode="lines+markers",
             name=str(name),
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 5, "color": look["colour"]},
+            **marked_line(look, 5),
             hovertext=[
                 f"<b>step {step:,}</b><br>{name}: {words.number(float(value))}"
                 for step, value in zip(frame["step"], column, strict=True)

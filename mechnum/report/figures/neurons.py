@@ -15,6 +15,7 @@ from mechnum.report.figures.style import (
     band,
     canvas,
     label_ticks,
+    marked_line,
     series,
     values,
     whiskers,
@@ -62,11 +63,9 @@ def accuracy_curves(frame: pd.DataFrame) -> go.Figure:
         figure.add_scatter(
             x=values(rows["k"]),
             y=values(rows["accuracy"]),
-            mode="lines+markers",
             name=str(name),
             legendgroup=name,
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 7, "color": look["colour"]},
+            **marked_line(look),
             hovertext=[
                 f"<b>{int(row['k']):,} neurons</b>, {name}<br>{words.percent(row['accuracy'])} "
                 f"[{words.percent(row['accuracy_low'])}, {words.percent(row['accuracy_high'])}]"

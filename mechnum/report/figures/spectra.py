@@ -14,6 +14,7 @@ from mechnum.report.figures.style import (
     band,
     canvas,
     label_ticks,
+    marked_line,
     series,
     values,
 )
@@ -212,10 +213,8 @@ def wave_lines(frame: pd.DataFrame, names: list[str]) -> go.Figure:
         figure.add_scatter(
             x=list(range(len(layers))),
             y=values(rows["share"]),
-            mode="lines+markers",
             name=f"T = {words.number(float(period), 4)}",
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 7, "color": look["colour"]},
+            **marked_line(look),
         )
     figure.update_layout(
         xaxis={"title": {"text": "layer"}, "zeroline": False, **label_ticks(names)},

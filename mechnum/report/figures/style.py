@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -58,6 +58,15 @@ def series(index: int) -> dict[str, str]:
         "colour": theme.SERIES[index % len(theme.SERIES)],
         "dash": theme.DASHES[index % len(theme.DASHES)],
         "symbol": theme.SYMBOLS[index % len(theme.SYMBOLS)],
+    }
+
+
+def marked_line(look: Mapping[str, str], size: int = 7) -> dict[str, Any]:
+    """A line with markers in the look of a `series`, for plotly; `size` is that of the markers."""
+    return {
+        "mode": "lines+markers",
+        "line": {"color": look["colour"], "dash": look["dash"], "width": 2},
+        "marker": {"symbol": look["symbol"], "size": size, "color": look["colour"]},
     }
 
 

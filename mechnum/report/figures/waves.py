@@ -12,6 +12,7 @@ from mechnum.report.figures.style import (
     band,
     canvas,
     label_ticks,
+    marked_line,
     panel_place,
     panels,
     series,
@@ -103,10 +104,8 @@ def rebuilt_lines(frame: pd.DataFrame) -> go.Figure:
         figure.add_scatter(
             x=kept,
             y=values(rows["accuracy"]),
-            mode="lines+markers",
             name=name,
-            line={"color": look["colour"], "dash": look["dash"], "width": 2},
-            marker={"symbol": look["symbol"], "size": 6, "color": look["colour"]},
+            **marked_line(look, 6),
             hovertext=[
                 f"<b>{row['kept']} frequencies, {name}</b><br>accuracy "
                 f"{words.interval(row['accuracy'], row['low'], row['high'], sign=False)}"
