@@ -20,6 +20,7 @@ from mechnum.models.spec import ModelSpec
 from mechnum.patching.node_names import parse_target
 from mechnum.patching.nodes import members
 from mechnum.progress import track
+from mechnum.tasks.accuracy import check_logits
 from mechnum.tasks.positions import resolve_position
 from mechnum.tasks.prompts import Prompts
 
@@ -99,11 +100,7 @@ def _scored(
         logits = model.decoder.logits(last)
         loss = torch.nn.functional.cross_entropy(logits, right.to(logits.device), reduction="none")
         predicted = logits.argmax(dim=-1)
-    if bool(loss.isnan().any()):
-        raise MechnumError(
-            f"{model.name} gives logits that are not numbers: check its weights, or load it with "
-            "dtype='float32'"
-        )
+    check_logits(model, loss)
     return loss.double().cpu(), predicted.cpu()
 
 

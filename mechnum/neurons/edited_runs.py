@@ -15,6 +15,7 @@ from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
 from mechnum.models.run import Edit, run
 from mechnum.progress import track
+from mechnum.tasks.accuracy import check_logits
 from mechnum.tasks.positions import resolve_position
 from mechnum.tasks.prompts import Prompts
 from mechnum.tasks.states import runs_at
@@ -96,11 +97,7 @@ def _at(place: int, edit: NeuronEdit, rows: Int[Tensor, " row"]) -> Edit:
 def _most_likely(model: Model, last: Float[Tensor, "row d_model"]) -> Int[Tensor, " row"]:
     with exact(model.device):
         logits = model.decoder.logits(last)
-    if bool(logits.isnan().any()):
-        raise MechnumError(
-            f"{model.name} gives logits that are not numbers: check its weights, or load it with "
-            "dtype='float32'"
-        )
+    check_logits(model, logits)
     return logits.argmax(dim=-1).cpu()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from mechnum.errors import MechnumError
@@ -100,14 +100,23 @@ def measure(
     batches = [(group, start) for group in groups for start in range(0, len(group), size)]
     for group, start in track(batches, "running all prompts"):
         logits = model.logits(group.tokens[start : start + size])
-        if bool(logits.isnan().any()):
-            raise MechnumError(
-                f"{model.name} gives logits that are not numbers: check its weights, or load "
-                "it with dtype='float32'"
-            )
+        check_logits(model, logits)
         predicted.append(logits.argmax(dim=-1).cpu())
     order = torch.cat([group.index for group in groups]).argsort()
     return judged(groups, torch.cat(predicted), number_of).select(order)
+
+
+def check_logits(model: Model, logits: Float[Tensor, "..."]) -> None:
+    """Refuses logits, or what was computed from them, that are not numbers.
+
+    Raises:
+        MechnumError: one is NaN.
+    """
+    if bool(logits.isnan().any()):
+        raise MechnumError(
+            f"{model.name} gives logits that are not numbers: check its weights, or load it with "
+            "dtype='float32'"
+        )
 
 
 def judged(

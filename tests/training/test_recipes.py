@@ -33,7 +33,7 @@ SHORT = {
 SHORT_ADDER = replace(ADDER, **SHORT)
 BUNDLED = {name: folder for name, folder in bundled().items() if name in RECIPES}
 PROCESSES = ("mess3", "rrxor", "carry")
-# Made as others are, which the fast tests look at.
+# Scored by the slow tests; the others are made alike.
 LATER = ("adder-pythia", "adder-llama", "adder-scratch", "adder-rescued", "pizza-59")
 HELDOUT_ACCURACY = {
     "clock-113": 1.0,
@@ -144,14 +144,7 @@ def test_all_recipes_that_were_run_are_bundled():
     assert set(BUNDLED) >= adders | {"clock-113", "clock-59", "pizza-59"} | set(PROCESSES)
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(item, marks=pytest.mark.slow if item[0] in LATER else ())
-        for item in BUNDLED.items()
-    ],
-    ids=BUNDLED,
-)
+@pytest.fixture(scope="module", params=BUNDLED.items(), ids=BUNDLED)
 def made(request):
     """Recipe, folder and card of a bundled model."""
     name, folder = request.param
@@ -187,10 +180,17 @@ def test_bundled_nets_of_processes_come_within_a_hundredth_of_the_least_loss(nam
     assert lost.mean() <= 0.01 * card["bound"]
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param((name, folder), id=name, marks=pytest.mark.slow if name in LATER else ())
+        for name, folder in BUNDLED.items()
+        if name not in PROCESSES
+    ],
+    indirect=True,
+)
 def test_bundled_card_s_scores_are_those_of_the_bundled_weights(made):
     recipe, folder, card = made
-    if recipe.name in PROCESSES:
-        pytest.skip("it has a test of its own")
     data = recipe.data()
     with torch.no_grad():
         if (folder / "net.toml").exists():

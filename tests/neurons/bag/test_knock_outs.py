@@ -93,10 +93,9 @@ def test_only_related_prompts_are_lost(model, helpers, found):
     assert table.attrs["threshold"] == 0.6
 
 
-def test_trials_are_spread_over_the_heuristics_of_a_kind(found, helpers, model, monkeypatch):
+@pytest.mark.parametrize("helpers", [SEVERAL], indirect=True, ids=["several"])
+def test_trials_are_spread_over_the_heuristics_of_a_kind(found, model, monkeypatch):
     """Two residues share 20 trials, 10 each, no prompt twice."""
-    if helpers == ONE:
-        pytest.skip("one heuristic")
     asked = []
 
     def noted(model, prompts, rows, ablated, values):
@@ -131,19 +130,17 @@ def test_each_prompt_loses_its_heuristics(model, helpers, found):
     assert (table["n_neurons"].values[held.any(axis=0)] > 0).all()
 
 
-def test_at_most_so_many_in_each_layer(helpers, model, found):
-    if helpers == ONE:
-        pytest.skip("one neuron")
+@pytest.mark.parametrize("helpers", [SEVERAL], indirect=True, ids=["several"])
+def test_at_most_so_many_in_each_layer(model, found):
     # The weaker one of two neurons in a layer stays, so that some prompts lose one of two.
     few = knock_out_by_prompt(model, TASK, found, per_layer=1, n=1000, draws=1)
     many = knock_out_by_prompt(model, TASK, found, per_layer=2, n=1000, draws=1)
     assert few["n_neurons"].max() <= LAYERS < many["n_neurons"].max()
 
 
-def test_means_instead_of_zeros(model, found, helpers):
+@pytest.mark.parametrize("helpers", [ONE], indirect=True, ids=["one"])
+def test_means_instead_of_zeros(model, found):
     """The mean of a helper is a part of its help: 5 too much becomes 5 × (1 − share) too much."""
-    if helpers != ONE:
-        pytest.skip("one neuron")
     table = knock_out(model, TASK, found, value="mean", n=50).sel(kind="modulo")
     share = np.mean(np.arange(P) % 7 == 3)  # 3, 10, 17 of 23
     assert 5 * (1 - share) > 0.5
