@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch
 import mechnum as mn
 from mechnum.errors import MechnumError
 from mechnum.fourier import neuron_rows
+from mechnum.models import untrained
 from mechnum.neurons import fit, periods
 from tests.neurons.planted import OPERAND_K, P, Planted, planted, wave
 
@@ -127,6 +130,17 @@ def test_the_longest_period_stands_for_a_hundred():
         own = found["group"].values[np.isclose(found["t_out"], 199 / k)]
         assert len(own)
         assert np.isnan(own).all() if np.isnan(period) else (own == period).all()
+
+
+def test_a_net_that_has_not_learned_reads_no_period():
+    """Its neurons vary with a and with b, so that fits of them are sure, but not with a+b."""
+    trained = mn.load("adder-gptj")
+    model = replace(untrained(trained, 0), tokenizer=trained.tokenizer, template=trained.template)
+    fitted = fit(model, mn.tasks.addition(range(30)))
+    assert float((fitted["q"] <= 0.05).mean()) > 0.5
+    found = periods(model, fitted)
+    assert float(found["t_in"].notnull().mean()) < 0.01
+    assert (found["reason"] != "").mean() > 0.99
 
 
 def test_activations_of_a_modular_net_read_what_they_write():
