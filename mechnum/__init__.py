@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         tasks,
         training,
     )
-    from mechnum.circuits.clock import trace_clock
-    from mechnum.circuits.trace import trace
+    from mechnum.circuits.instruments.clock import trace_clock
+    from mechnum.circuits.instruments.trace import trace
     from mechnum.helix import Helix
     from mechnum.models import Model, load, wrap
     from mechnum.patching import (
@@ -73,8 +73,8 @@ _MODULE_OF = {
     "Model": "mechnum.models",
     "path_effects": "mechnum.patching",
     "summarise": "mechnum.patching",
-    "trace": "mechnum.circuits.trace",
-    "trace_clock": "mechnum.circuits.clock",
+    "trace": "mechnum.circuits.instruments.trace",
+    "trace_clock": "mechnum.circuits.instruments.clock",
     "wrap": "mechnum.models",
 }
 

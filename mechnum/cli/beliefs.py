@@ -91,7 +91,7 @@ def beliefs(
     said = {"command": command_line()}
     with bars(quiet):
         with working("loading the libraries"):
-            from mechnum.circuits.beliefs import measure_beliefs, measure_process
+            from mechnum.circuits.instruments.beliefs import measure_beliefs, measure_process
             from mechnum.report import beliefs_summary, save
             from mechnum.tasks.processes import find_process
         if alone or _is_process(name):

@@ -69,7 +69,7 @@ def circuit(
     check_writable(out)
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        from mechnum.circuits.search import find_circuit
+        from mechnum.circuits.instruments.search import find_circuit
         from mechnum.report import circuit_summary, save
 
         chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)

@@ -64,7 +64,7 @@ def clock(
     check_writable(out)
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        from mechnum.circuits.clock import trace_clock
+        from mechnum.circuits.instruments.clock import trace_clock
         from mechnum.helix.basis import parse_periods
         from mechnum.patching.circuit.results import circuit_of
         from mechnum.report import clock_summary, save

@@ -37,7 +37,7 @@ def clock_pizza(
     check_writable(out)
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        from mechnum.circuits.clock_pizza import measure_clock_pizza
+        from mechnum.circuits.instruments.clock_pizza import measure_clock_pizza
         from mechnum.report import clock_pizza_summary, save
 
         found = measure_clock_pizza(

@@ -37,7 +37,7 @@ def grokking(
     check_writable(out)
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        from mechnum.circuits.grokking import measure_grokking
+        from mechnum.circuits.instruments.grokking import measure_grokking
         from mechnum.report import grokking_summary, save
         from mechnum.training import history_of
 

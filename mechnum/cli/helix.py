@@ -84,7 +84,7 @@ def helix(
     chosen_periods = None if periods is None else numbers_in(periods, "--periods")
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        from mechnum.circuits.helix import measure_helix
+        from mechnum.circuits.instruments.helix import measure_helix
         from mechnum.report import helix_summary, save
 
         chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)

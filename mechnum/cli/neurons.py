@@ -80,7 +80,7 @@ def neurons(
     chosen_periods = None if periods is None else numbers_in(periods, "--periods")
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        from mechnum.circuits.neurons import measure_neurons
+        from mechnum.circuits.instruments.neurons import measure_neurons
         from mechnum.report import neurons_summary, save, write_tables
 
         chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)

@@ -40,7 +40,11 @@ def rescue(
     check_writable(out)
     with bars(quiet):
         with working("loading the libraries"):
-            from mechnum.circuits.rescue import measure_rescue, rescue_recipes, train_rescue
+            from mechnum.circuits.instruments.rescue import (
+                measure_rescue,
+                rescue_recipes,
+                train_rescue,
+            )
             from mechnum.report import rescue_summary, save
         recipes = rescue_recipes(seeds, steps)
         try:

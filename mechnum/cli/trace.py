@@ -54,7 +54,7 @@ def trace(
     check_writable(out)
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        from mechnum.circuits.trace import trace as run_trace
+        from mechnum.circuits.instruments.trace import trace as run_trace
         from mechnum.report import save, trace_summary
 
         chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def beliefs_page(results: xr.DataTree) -> Page:
-    """The page of what `mechnum.circuits.beliefs` gives, with or without a net."""
+    """The page of what `mechnum.circuits.instruments.beliefs` gives, with or without a net."""
     net = "geometry" in results.children
     sections = [Section("What was found", [Text(points=_points(results))])]
     if net:

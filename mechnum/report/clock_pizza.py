@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def clock_pizza_page(results: xr.DataTree) -> Page:
-    """The page of what `mechnum.circuits.clock_pizza.measure_clock_pizza` gave."""
+    """The page of what `mechnum.circuits.instruments.clock_pizza.measure_clock_pizza` gave."""
     attrs = results.attrs
     sections = [
         verdict_section(results),

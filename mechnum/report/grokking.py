@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def grokking_page(results: xr.DataTree) -> Page:
-    """The page of what `mechnum.circuits.grokking.measure_grokking` gave."""
+    """The page of what `mechnum.circuits.instruments.grokking.measure_grokking` gave."""
     sections = [
         Section("What was found", [Text(points=_points(results))]),
         training_section(results),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def helix_page(results: xr.DataTree) -> Page:
-    """The page of what `mechnum.circuits.helix.measure_helix` gave."""
+    """The page of what `mechnum.circuits.instruments.helix.measure_helix` gave."""
     attrs = results.attrs
     sites = findings.site_frames(results)
     sections = [

@@ -44,7 +44,7 @@ _PARTS = {
 
 
 def neurons_page(results: xr.DataTree) -> Page:
-    """The page of what `mechnum.circuits.neurons.measure_neurons` gave."""
+    """The page of what `mechnum.circuits.instruments.neurons.measure_neurons` gave."""
     attrs = results.attrs
     sections = [
         _found(results),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def rescue_page(results: xr.DataTree) -> Page:
-    """The page of what `mechnum.circuits.rescue.measure_rescue` gave."""
+    """The page of what `mechnum.circuits.instruments.rescue.measure_rescue` gave."""
     points = _points(results)
     return Page(
         title="Do Fourier features rescue a net that learns to add?",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mechnum as mn
-from mechnum.circuits.search import find_circuit
+from mechnum.circuits.instruments.search import find_circuit
 from mechnum.report import read_netcdf
 from mechnum.report.sections.circuit import quality_rows
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from mechnum.circuits import rescue
+from mechnum.circuits.instruments import rescue
 from mechnum.models.native import NativeConfig
 from mechnum.report import read_netcdf
 from mechnum.training import recipes, train

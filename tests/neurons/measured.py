@@ -7,7 +7,7 @@ from functools import cache
 import xarray as xr
 
 import mechnum as mn
-from mechnum.circuits.neurons import measure_neurons
+from mechnum.circuits.instruments.neurons import measure_neurons
 
 SIZE, TOP = 14, 8
 

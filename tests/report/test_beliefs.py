@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from mechnum.circuits.beliefs import measure_beliefs, measure_process
+from mechnum.circuits.instruments.beliefs import measure_beliefs, measure_process
 from mechnum.report import beliefs_summary, page_of, read_netcdf, save
 from mechnum.report.belief_frames import colours_of, depth_frame, plane_of, some
 from mechnum.report.figures.beliefs import simplices

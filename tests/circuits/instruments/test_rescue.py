@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import mechnum as mn
-from mechnum.circuits import rescue
+from mechnum.circuits.instruments import rescue
 from mechnum.errors import MechnumError
 from mechnum.fourier.filtered_runs import answers
 from mechnum.report import page_of, read_netcdf, save

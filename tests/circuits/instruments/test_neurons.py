@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import mechnum as mn
-from mechnum.circuits.neurons import measure_neurons
+from mechnum.circuits.instruments.neurons import measure_neurons
 from mechnum.errors import MechnumError
 from mechnum.models.decoder import Decoder
 from mechnum.models.native import NativeConfig, build_native, native_tensors
@@ -100,7 +100,7 @@ def test_what_cannot_be_measured_is_left_out_with_its_reason(monkeypatch):
         raise MechnumError("no neuron matches a heuristic: find heuristics in other neurons")
 
     for name in ("knock_out", "knock_out_by_prompt", "periods"):
-        monkeypatch.setattr(f"mechnum.circuits.neurons.{name}", refused)
+        monkeypatch.setattr(f"mechnum.circuits.instruments.neurons.{name}", refused)
     model, task = untrained()
     pairs = task.pairs(model, 12, correct_only=False)
     accuracy = task.accuracy(model)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import mechnum as mn
-from mechnum.circuits.beliefs import measure_beliefs, measure_process
+from mechnum.circuits.instruments.beliefs import measure_beliefs, measure_process
 from mechnum.errors import MechnumError
 from mechnum.models import bundled
 from mechnum.models.net_file import load_net

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import mechnum as mn
-from mechnum.circuits.clock_pizza import measure_clock_pizza
-from mechnum.circuits.grokking import best_explained, measure_grokking
+from mechnum.circuits.instruments.clock_pizza import measure_clock_pizza
+from mechnum.circuits.instruments.grokking import best_explained, measure_grokking
 from mechnum.errors import MechnumError
 from mechnum.report import page_of, read_netcdf, save
 from mechnum.report.sections.clock_pizza import accompanied, circle_frame

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mechnum as mn
-from mechnum.circuits.search import find_circuit
+from mechnum.circuits.instruments.search import find_circuit
 from mechnum.errors import MechnumError
 from mechnum.patching.attribution.attribution import attribute
 from mechnum.patching.edges import Edge

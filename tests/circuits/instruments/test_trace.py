@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import mechnum as mn
-from mechnum.circuits.trace import trace
+from mechnum.circuits.instruments.trace import trace
 from mechnum.errors import MechnumError
 from mechnum.models.wrap import wrap
 from mechnum.report import save, trace_page
