@@ -18,8 +18,12 @@ def models() -> None:
     }
     print_table(
         ("model", "task", "held out", "about"),
-        [
-            (name, card["task"], f"{card['heldout_accuracy']:.2%}", card["about"])
-            for name, card in cards.items()
-        ],
+        [(name, card["task"], _held_out(card), card["about"]) for name, card in cards.items()],
     )
+
+
+def _held_out(card: dict[str, Any]) -> str:
+    """How good a model is on what was held out; a process has a loss and no right answers."""
+    if "heldout_accuracy" in card:
+        return f"{card['heldout_accuracy']:.2%}"
+    return f"{card['heldout_loss']:.4g} nats"

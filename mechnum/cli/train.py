@@ -39,6 +39,7 @@ def train(
     check_writable(folder)
     with bars(quiet):
         with working("loading the libraries"):
+            from mechnum.models.load import bundled
             from mechnum.report import save
             from mechnum.training import export, find_recipe, read_log, training_curves
             from mechnum.training import train as run_recipe
@@ -57,8 +58,10 @@ def train(
             card = export(recipe, run, folder)
             page, _ = save(training_curves(run), run)
     _print_curve(read_log(run))
+    # Commands take a name alone for the model that comes with the package.
+    place = f"./{folder}" if str(folder) in bundled() else folder
     typer.echo(
-        f"\n{name} is in {folder}; as stored there, its {card.score}; its curves are in {page}"
+        f"\n{name} is in {place}; as stored there, its {card.score}; its curves are in {page}"
     )
 
 

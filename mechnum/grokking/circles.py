@@ -25,6 +25,7 @@ N_COMPONENTS = 4
 FORMULAS = ("clock", "pizza", "accompanying")
 CircleKind = Literal["components", "fourier"]
 _ROUNDING = 1e-9
+_ABSENT = 1e-6  # Of the largest wave's length, as float32 tables round: no circle.
 
 
 def circularity(embeddings: Any) -> float:
@@ -68,7 +69,7 @@ def isolate_circles(net: EmbeddingNet, by: CircleKind = "components", n: int = 4
         by: "components" takes principal components 2i and 2i + 1, as the paper; of both tables side
             by side where they differ. "fourier" takes cosine and sine of a frequency, which stays
             one circle where two have equal variance.
-        n: circles at most; the strongest.
+        n: circles at most; the strongest, without those that are mere rounding.
 
     Returns:
         Over (circle, formula): `explained`, 1 − Var(z − q) = 2·corr(z, q) − 1 of the z-scored
@@ -148,7 +149,7 @@ def _projected(
 def _components(table: Float64[np.ndarray, "p d"], n: int) -> Float64[np.ndarray, "p component"]:
     """Unit vectors over the numbers of the first principal components that there are."""
     vectors, sizes, _ = np.linalg.svd(centred(table), full_matrices=False)
-    present = int(np.sum(sizes > _ROUNDING * sizes[0])) if sizes[0] > 0 else 0
+    present = int(np.sum(sizes > _ABSENT * sizes[0])) if sizes[0] > 0 else 0
     if not present:
         raise InvalidInput("all numbers have the same embedding: there are no circles")
     return vectors[:, : min(n, present)]
@@ -163,4 +164,6 @@ def _fourier_circles(both: np.ndarray, n: int) -> list[Float64[np.ndarray, "p 2"
     _components(both, 1)
     basis = fourier_basis(len(both))
     frequencies: Int[np.ndarray, " frequency"] = strongest_frequencies(both, n)
-    return [basis.matrix[basis.frequency == k].T for k in frequencies]
+    waves = [basis.matrix[basis.frequency == k].T for k in frequencies]
+    sizes = np.array([np.linalg.norm(wave.T @ both) for wave in waves])
+    return [wave for wave, size in zip(waves, sizes, strict=True) if size > _ABSENT * sizes.max()]

@@ -94,6 +94,8 @@ def net_from_function(
             prime of 3 or more.
     """
     b = embeddings_a if embeddings_b is None else embeddings_b
+    if not (isinstance(embeddings_a, Tensor) and isinstance(b, Tensor)):
+        raise MechnumError("the embeddings are no torch tensors: give torch.as_tensor of them")
     if b.shape != embeddings_a.shape:
         raise MechnumError(
             f"the embeddings of b have shape {tuple(b.shape)} and those of a "

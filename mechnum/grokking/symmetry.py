@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import xarray as xr
 from jaxtyping import Float64
+from torch import Tensor
 
 from mechnum.errors import InvalidInput
 from mechnum.grokking.logits import checked_logits
@@ -43,7 +44,7 @@ def gradient_symmetricity(net: EmbeddingNet, n: int = 100, seed: int | None = No
 
     Raises:
         InvalidInput: on fewer than 1 triple, or more than there are, on p > 256 without a seed,
-            and on a net with gradients that are not finite.
+            and on a net without gradients, or with ones that are not finite.
     """
     p = len(net.embeddings_a)
     a, b, c = _triples(p, n, seed)
@@ -58,11 +59,11 @@ def gradient_symmetricity(net: EmbeddingNet, n: int = 100, seed: int | None = No
                 for table, index in ((net.embeddings_a, first), (net.embeddings_b, second))
             ]
             chosen = net.logits(*inputs).gather(1, classes[:, None]).sum()
-            of_a, of_b = (g.double().cpu() for g in torch.autograd.grad(chosen, inputs))
+            of_a, of_b = _gradients(chosen, *inputs)
         lengths = of_a.norm(dim=1) * of_b.norm(dim=1)
-        cosines.append(((of_a * of_b).sum(1) / lengths).numpy())
         if not bool(torch.isfinite(lengths).all()):
             raise InvalidInput("the gradients are not all finite: look for NaN in the weights")
+        cosines.append(((of_a * of_b).sum(1) / lengths).numpy())
     return xr.DataArray(
         np.concatenate(cosines),
         dims="triple",
@@ -144,6 +145,18 @@ def _irrelevance(table: Float64[np.ndarray, "sum distance"]) -> float:
     if whole <= _ROUNDING * np.sqrt(np.mean(table**2)):
         return 1.0
     return float(table.std(axis=0).mean() / whole)
+
+
+def _gradients(chosen: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    of_a = of_b = None
+    if chosen.requires_grad:
+        of_a, of_b = torch.autograd.grad(chosen, (a, b), allow_unused=True)
+    if of_a is None or of_b is None:
+        raise InvalidInput(
+            "the logits have no gradient to the embeddings of a and of b: compute them from both, "
+            "by torch operations without detach or no_grad"
+        )
+    return of_a.double().cpu(), of_b.double().cpu()
 
 
 def _triples(p: int, n: int, seed: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -56,7 +56,8 @@ def clock_or_pizza(
         "pizza-like" takes a symmetricity of at least .9, an irrelevance (of the right logit) of at
         most .45, and a strongest circle that the pizza formula explains better. "clock-like" takes
         at most .75, at least .6, and the clock formula. Anything else is "unclear", and so is a net
-        that is not right for 99 % of the pairs.
+        that is not right for 99 % of the pairs, or has no such figures, since it does not depend on
+        what it reads.
 
     Raises:
         MechnumError: on a model without a modular task, on a p that is no prime of 3 or more, and
@@ -96,6 +97,8 @@ def _verdict(found: xr.Dataset) -> tuple[str, str]:
         f"symmetricity {symmetricity:.3f}{{}}, irrelevance {irrelevance:.3f}{{}}, strongest circle "
         f"pizza {pizza:.1%} and clock {clock:.1%}"
     )
+    if np.isnan([symmetricity, clock, pizza]).any():
+        return "unclear", f"right for {accuracy:.1%} of the pairs, {_missing(symmetricity, clock)}"
     if accuracy < 0.99:
         return (
             "unclear",
@@ -119,6 +122,16 @@ def _verdict(found: xr.Dataset) -> tuple[str, str]:
         f" (pizza ≥ {PIZZA['symmetricity']:g}, clock ≤ {CLOCK['symmetricity']:g})",
         f" (pizza ≤ {PIZZA['irrelevance']:g}, clock ≥ {CLOCK['irrelevance']:g})",
     )
+
+
+def _missing(symmetricity: float, clock: float) -> str:
+    """Why figures are NaN: something is the same whatever the net reads."""
+    reasons = []
+    if np.isnan(symmetricity):
+        reasons.append("no symmetricity, since the gradients to the embeddings are zero")
+    if np.isnan(clock):
+        reasons.append("no formula, since the logits do not depend on the strongest circle")
+    return ", and ".join(reasons)
 
 
 def _first_layer(net: ModelNet) -> dict[str, xr.DataArray]:

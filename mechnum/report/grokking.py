@@ -14,7 +14,7 @@ from mechnum.report.sections.grokking import (
     logits_section,
     measures_section,
     neurons_section,
-    phase_spans,
+    phase_words,
     training_section,
 )
 from mechnum.report.sections.prompts import tokens_section
@@ -24,6 +24,9 @@ from mechnum.report.summary import bare_table
 
 if TYPE_CHECKING:
     from rich.console import Group
+
+
+_ADDS = 0.99  # Share of right pairs from which a net counts as one that adds.
 
 
 def grokking_page(results: xr.DataTree) -> Page:
@@ -97,6 +100,16 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
             f"whole net's {words.number(whole)}; without it the loss is {words.number(without)}.",
         ),
     ]
+    accuracy = float(progress["accuracy"].sel(part="all"))
+    if accuracy < _ADDS:
+        points.insert(
+            0,
+            (
+                "It does not add",
+                f"{words.percent(accuracy)} of all pairs are right, so that what follows describes "
+                "its waves, and no way of adding.",
+            ),
+        )
     if "explained_neurons" in progress:
         points.append(
             (
@@ -107,9 +120,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
             )
         )
     over = reading.group(results, "over")
-    if over is not None:
-        spans = phase_spans(over)
-        named = [f"{name} until step {last:,.0f}" for name, _, last in spans]
-        points.append(("Phases", f"{words.listed(named)}." if named else "none are found."))
+    if over is not None and "phases" in over.attrs:
+        points.append(("Phases", phase_words(over)))
     left = reading.structured(results.attrs.get("left_out", {}))
     return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]

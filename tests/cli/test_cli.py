@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import warnings
@@ -11,6 +12,7 @@ import pytest
 from mechnum.cli import main, trace
 from mechnum.cli.app import app
 from mechnum.errors import MechnumError
+from mechnum.models.load import bundled
 
 from .running import runner
 
@@ -121,6 +123,18 @@ def test_a_warning_is_one_line_without_a_place_in_the_source(run, monkeypatch, c
 
     monkeypatch.setattr(trace, "load_model", warned)
     assert run("trace")[2] == "mechnum: this takes long: take less\nmechnum: enough: stop\n"
+
+
+def test_models_are_listed_with_what_they_score(run):
+    code, out, err = run("models")
+    assert (code, err) == (0, "")
+    rows = {line.split()[0]: line for line in out.splitlines()[1:]}
+    assert set(rows) == set(bundled())
+    for name, folder in bundled().items():
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+        # A process has no right answers.
+        score = "%" if "heldout_accuracy" in card else f"{card['heldout_loss']:.4g} nats"
+        assert score in rows[name]
 
 
 def test_interrupt(run, failing):

@@ -167,3 +167,15 @@ def test_a_net_that_does_not_look_at_its_numbers_has_no_fit():
     table = circle(7, [2])
     net = mn.grokking.net_from_function(lambda a, b: torch.ones(len(a), 7).double(), table)
     assert mn.grokking.isolate_circles(net)["explained"].isnull().all()
+
+
+@pytest.mark.parametrize("by", ["components", "fourier"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_circles_that_are_rounding_are_none(by, dtype):
+    made = clock(23, [4, 9], [1.0, 2.0])
+    net = mn.grokking.net_from_function(
+        lambda a, b: made.logits(a.double(), b.double()), made.embeddings_a.to(dtype)
+    )
+    found = mn.grokking.isolate_circles(net, by, 6)
+    np.testing.assert_array_equal(found["embedding_frequency"], [9, 4])
+    np.testing.assert_allclose(found["explained"].sel(formula="clock"), 1, atol=1e-5)

@@ -167,3 +167,15 @@ def test_tables_and_logits_that_do_not_fit_are_refused():
         mn.grokking.net_logits(
             mn.grokking.net_from_function(lambda a, b: torch.full((len(a), 5), torch.nan), table)
         )
+
+
+@pytest.mark.parametrize("lost", ["a", "b", "both"])
+def test_nets_without_gradients_are_refused(lost):
+    made = clock(11, [2])
+
+    def logits(a, b):
+        return made.logits(a if lost == "b" else a.detach(), b if lost == "a" else b.detach())
+
+    net = mn.grokking.net_from_function(logits, made.embeddings_a)
+    with pytest.raises(InvalidInput, match="no gradient to the embeddings"):
+        mn.grokking.gradient_symmetricity(net, n=5)

@@ -8,7 +8,7 @@ import torch
 
 import mechnum as mn
 from mechnum.errors import MechnumError
-from tests.grokking.nets import clock, pizza, published_net
+from tests.grokking.nets import circle, clock, pizza, published_net
 
 KEYS = [2, 7, 11, 13]
 
@@ -112,3 +112,16 @@ def test_a_model_as_a_net_gives_the_models_logits_and_gradients():
 def test_what_is_no_net_is_refused():
     with pytest.raises(MechnumError, match="a int is no net of embeddings"):
         mn.grokking.clock_or_pizza(3)
+
+
+def test_a_net_that_reads_nothing_has_no_figures_and_says_why():
+    net = mn.grokking.net_from_function(
+        lambda a, b: (0 * (a + b)).sum(1, keepdim=True).expand(-1, 11), circle(11, [2])
+    )
+    found = mn.grokking.clock_or_pizza(net, n=20)
+    assert found.attrs["verdict"] == "unclear"
+    assert found.attrs["because"] == (
+        "right for 9.1% of the pairs, no symmetricity, since the gradients to the embeddings are "
+        "zero, and no formula, since the logits do not depend on the strongest circle"
+    )
+    assert np.isnan(found["symmetricity"])

@@ -82,7 +82,7 @@ def _measures(over: xr.Dataset) -> Figure:
             shares[title] = over[name].values
     weights = pd.DataFrame({"step": step, "squared weights": over["squared_weights"].values})
     spans = phase_spans(over)
-    phases = _phase_words(over, spans)
+    phases = phase_words(over)
     return Figure(
         title="Progress measures by step",
         views={
@@ -105,13 +105,23 @@ def _measures(over: xr.Dataset) -> Figure:
     )
 
 
-def _phase_words(over: xr.Dataset, spans: list[tuple[str, float, float]]) -> str:
+def phase_words(over: xr.Dataset) -> str:
+    """The phases in a sentence or two, or why there are none."""
     if "phases" not in over.attrs:
-        return "No phases: the pairs that were trained on are not known."
+        known = "test" in over["part"].values
+        why = "the curves allow none" if known else "the pairs that were trained on are not known"
+        return f"No phases: {why}."
+    spans = phase_spans(over)
     if not spans:
         return "No phases are found in these curves."
-    named = [f"{name} from step {first:,.0f} to {last:,.0f}" for name, first, last in spans]
-    return f"{words.sentence(words.listed(named))}, by a rule on these curves."
+    found = [f"{name} from step {first:,.0f} to {last:,.0f}" for name, first, last in spans]
+    text = f"{words.sentence(words.listed(found))}, by a rule on these curves."
+    missing = [name for name in PHASES if name not in [span[0] for span in spans]]
+    if "clean-up" in missing or not missing:
+        return text
+    # The held-out loss falls from the lowest excluded loss on, as where most pairs are trained on.
+    gap = "is no" if len(missing) == 1 else "are no"
+    return f"{text} There {gap} {words.listed(missing)} apart from it between these checkpoints."
 
 
 def frequencies_section(results: xr.DataTree) -> Section:
@@ -132,7 +142,7 @@ def frequencies_section(results: xr.DataTree) -> Section:
             n=f"p = {results.attrs['p']}",
             null=f"{words.percent(flat)} for each frequency of weights without any structure",
         ),
-        alt=f"Bars of shares by frequency; keys {named} stand out.",
+        alt=f"Bars of shares by frequency; keys are {named}.",
         data=spectra["share"].to_dataframe().reset_index(),
         width=420,
     )
@@ -185,7 +195,7 @@ def logits_section(results: xr.DataTree) -> Section:
             "its waves in a + b at the key frequencies",
             n=f"p = {results.attrs['p']} pairs for each sum",
         ),
-        alt="Maps of logits by sum and class with a bright diagonal.",
+        alt="Maps of logits by sum and class.",
         data=logits[["logit", "key_part"]].to_dataframe().reset_index(),
         width=380,
         widest=620,
@@ -199,14 +209,14 @@ def logits_section(results: xr.DataTree) -> Section:
             )
         },
         caption=Caption(
-            text="The same along the diagonals: a few cosines that agree at 0 alone. "
+            text="The same along the diagonals, which a net that adds has highest at 0. "
             f"Σ α cos w(a + b − c) of the keys explains "
             f"{words.percent(float(progress['cosine_share']))} of the variance, and by itself has "
             f"a cross-entropy of {words.number(float(progress['cosine_loss']))} nats.",
             estimand="Mean over pairs and classes with this a + b − c",
             n=f"{results.attrs['n_prompts']:,} pairs",
         ),
-        alt="Lines of mean logits that are highest at 0.",
+        alt="Lines of mean logits by (a + b − c) mod p.",
         data=logits[["by_error", "key_by_error"]].to_dataframe().reset_index(),
         width=380,
     )

@@ -16,7 +16,7 @@ from mechnum.circuits.instruments.grokking import best_explained, measure_grokki
 from mechnum.errors import MechnumError
 from mechnum.report import page_of, read_netcdf, save
 from mechnum.report.sections.clock_pizza import accompanied, circle_frame
-from mechnum.report.sections.grokking import phase_spans
+from mechnum.report.sections.grokking import phase_spans, phase_words
 from mechnum.training import history_of, recipes, train
 from tests import published
 
@@ -102,6 +102,26 @@ def test_phases_are_drawn_as_far_as_they_go(grokked):
     assert spans(memorised=0, formed=1, cleaned=None) == [second, third]
     assert spans(memorised=1, formed=1, cleaned=2) == [first, third]
     assert spans(memorised=1, formed=None, cleaned=None) == [first, ("circuit formation", 1, 2)]
+
+
+def test_phases_that_are_not_there_are_named(grokked):
+    over = grokked["over"].to_dataset()
+
+    def said(**phases):
+        return phase_words(over.assign_attrs(phases=json.dumps(phases)))
+
+    assert said(memorised=None, formed=None, cleaned=None).startswith("No phases are found")
+    assert said(memorised=0, formed=0, cleaned=2) == (
+        "Clean-up from step 0 to 2, by a rule on these curves. There are no memorisation and "
+        "circuit formation apart from it between these checkpoints."
+    )
+    assert said(memorised=0, formed=1, cleaned=2).endswith(
+        "There is no memorisation apart from it between these checkpoints."
+    )
+    assert "apart" not in said(memorised=1, formed=None, cleaned=None)
+    without = over.drop_attrs()
+    assert phase_words(without) == "No phases: the curves allow none."
+    assert "not known" in phase_words(without.sel(part=["all"]))
 
 
 @pytest.mark.slow
