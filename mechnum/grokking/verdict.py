@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -21,6 +23,16 @@ from mechnum.tasks.arithmetic import ModularAddition
 # symmetricity .92 to .73, irrelevance .42 to .62 (section 4.3, means of bins of .1).
 PIZZA = {"symmetricity": 0.9, "irrelevance": 0.45}
 CLOCK = {"symmetricity": 0.75, "irrelevance": 0.6}
+STRONG = 0.1
+"""Of the strongest circle's power: from here on a circle is counted with the strong ones."""
+EXPLAINED = 0.5
+"""What a formula explains of a circle's logits at least, where it counts as that circle's."""
+_BEST = {
+    "clock": "by the clock formula",
+    "pizza": "by the pizza formula",
+    "accompanying": "accompanying",
+    "none": "by none",
+}
 CAUTION = (
     "Nets whose first step adds the embeddings are symmetric by their architecture, and deeper "
     "nets nearly so. Moisescu-Pareja et al. 2026 find the same first layer in clocks and pizzas: "
@@ -92,36 +104,58 @@ def _verdict(found: xr.Dataset) -> tuple[str, str]:
     clock, pizza = (
         float(found["explained"].isel(circle=0).sel(formula=name)) for name in ("clock", "pizza")
     )
-    accuracy = float(found["accuracy"])
-    figures = (
-        f"symmetricity {symmetricity:.3f}{{}}, irrelevance {irrelevance:.3f}{{}}, strongest circle "
-        f"pizza {pizza:.1%} and clock {clock:.1%}"
-    )
+    right = f"right for {_percent(found['accuracy'])} of the pairs"
     if np.isnan([symmetricity, clock, pizza]).any():
-        return "unclear", f"right for {accuracy:.1%} of the pairs, {_missing(symmetricity, clock)}"
-    if accuracy < 0.99:
+        return "unclear", f"{right}, {_missing(symmetricity, clock)}"
+
+    def because(of_symmetricity: str = "", of_irrelevance: str = "") -> str:
         return (
-            "unclear",
-            f"right for {accuracy:.1%} of the pairs (≥ 99 %), {figures.format('', '')}",
+            f"symmetricity {symmetricity:.3f}{of_symmetricity}, irrelevance {irrelevance:.3f}"
+            f"{of_irrelevance}, strongest circle pizza {_percent(pizza)} and clock "
+            f"{_percent(clock)}{_of_all_circles(found)}"
         )
+
+    if float(found["accuracy"]) < 0.99:
+        return "unclear", f"{right} (≥ 99 %), {because()}"
     if (
         symmetricity >= PIZZA["symmetricity"]
         and irrelevance <= PIZZA["irrelevance"]
         and pizza > clock
     ):
-        limits = (f" (≥ {PIZZA['symmetricity']:g})", f" (≤ {PIZZA['irrelevance']:g})")
-        return "pizza-like", figures.format(*limits)
+        return "pizza-like", because(*(f" ({sign} {limit:g})" for sign, limit in _at(PIZZA, "≥≤")))
     if (
         symmetricity <= CLOCK["symmetricity"]
         and irrelevance >= CLOCK["irrelevance"]
         and clock > pizza
     ):
-        limits = (f" (≤ {CLOCK['symmetricity']:g})", f" (≥ {CLOCK['irrelevance']:g})")
-        return "clock-like", figures.format(*limits)
-    return "unclear", figures.format(
+        return "clock-like", because(*(f" ({sign} {limit:g})" for sign, limit in _at(CLOCK, "≤≥")))
+    return "unclear", because(
         f" (pizza ≥ {PIZZA['symmetricity']:g}, clock ≤ {CLOCK['symmetricity']:g})",
         f" (pizza ≤ {PIZZA['irrelevance']:g}, clock ≥ {CLOCK['irrelevance']:g})",
     )
+
+
+def _at(limits: dict[str, float], signs: str) -> list[tuple[str, float]]:
+    return list(zip(signs, (limits["symmetricity"], limits["irrelevance"]), strict=True))
+
+
+def _of_all_circles(found: xr.Dataset) -> str:
+    """How many of the strong circles each formula explains best: the strongest may stand alone."""
+    strong = (found["power"] >= STRONG * found["power"].max()).values
+    if strong.sum() < 2:
+        return ""
+    explained = found["explained"].isel(circle=strong).fillna(-np.inf)
+    best = explained.idxmax("formula").where(explained.max("formula") >= EXPLAINED, "none").values
+    counted = [
+        f"{int((best == name).sum())} {words}"
+        for name, words in _BEST.items()
+        if (best == name).any()
+    ]
+    return f"; of {strong.sum()} strong circles {', '.join(counted)}"
+
+
+def _percent(share: Any) -> str:
+    return f"{100 * float(share):.1f} %"
 
 
 def _missing(symmetricity: float, clock: float) -> str:

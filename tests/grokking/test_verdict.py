@@ -121,7 +121,7 @@ def test_a_net_that_reads_nothing_has_no_figures_and_says_why():
     found = mn.grokking.clock_or_pizza(net, n=20)
     assert found.attrs["verdict"] == "unclear"
     assert found.attrs["because"] == (
-        "right for 9.1% of the pairs, no symmetricity, since the gradients to the embeddings are "
+        "right for 9.1 % of the pairs, no symmetricity, since the gradients to the embeddings are "
         "zero, and no formula, since the logits do not depend on the strongest circle"
     )
     assert np.isnan(found["symmetricity"])
