@@ -17,7 +17,7 @@ from jaxtyping import Float64
 from mechnum.errors import MechnumError
 from mechnum.tasks.processes.process import Process, from_matrices
 
-LARGEST = 36
+LARGEST = 16
 """Base up to which the matrices, which grow with its fourth power, stay small."""
 
 
@@ -34,7 +34,7 @@ def carry(base: int = 10, hidden: float = 0.0, carry_in: float = 0.0) -> Process
         carry_in: probability that a carry comes into the first column; 0 in whole sums.
 
     Raises:
-        MechnumError: unless the base is 2 to 36 and 0 ≤ hidden, carry_in ≤ 1.
+        MechnumError: unless the base is 2 to 16 and 0 ≤ hidden, carry_in ≤ 1.
     """
     if isinstance(base, bool) or not isinstance(base, Integral) or not 2 <= base <= LARGEST:
         raise MechnumError(f"base is {base!r}: give a whole number from 2 to {LARGEST}")

@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 
 from mechnum.errors import MechnumError
 from mechnum.tasks.processes.process import Process
-from mechnum.tasks.processes.updates import normalised
+from mechnum.tasks.processes.updates import continued, normalised
 
 MOST = 2_000_000
 """Nodes that one depth of a tree may have."""
@@ -166,8 +166,7 @@ def _by_appearance(label: np.ndarray) -> Int64[np.ndarray, " row"]:
 
 
 def _next_level(process: Process, level: Level, tolerance: float, min_probability: float) -> Level:
-    joint = np.einsum("ns,xst->nxt", level.beliefs, process.matrices)
-    after, conditional = normalised(joint)
+    after, conditional = normalised(continued(process.matrices, level.beliefs))
     probability = level.probability[:, None] * conditional
     before, token = np.nonzero((probability > 0) & (probability >= min_probability))
     reached, weight = after[before, token], probability[before, token]

@@ -88,5 +88,5 @@ def test_impossible_automata_are_refused():
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("numbers", ["10.5", "nan", "inf", "1e3", "1e300"])
 def test_bases_that_are_none_are_refused_by_name(numbers):
-    with pytest.raises(MechnumError, match="give a whole number from 2 to 36"):
+    with pytest.raises(MechnumError, match="give a whole number from 2 to 16"):
         P.find_process(f"carry:{numbers}")
