@@ -119,7 +119,8 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
             points.append((words.sentence(place), text))
         frame = control_frame(results, "last").set_index("predictor")
         own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
-        if own > 0:
+        # Of beliefs that never change, both errors are rounding.
+        if own > 0 and frame["r2"].notna()["states"]:
             points.append(
                 (
                     "Beside an untrained net",

@@ -148,6 +148,15 @@ def test_entropy_that_goes_up_and_down_is_not_said_to_fall(process, said):
 
 
 @pytest.mark.slow
+def test_errors_of_what_never_changes_are_not_compared():
+    net = random_net(0)
+    found = measure_beliefs(net, P.iid(), strings=40, n_pairs=3, untrained=random_net(1))
+    text = printed(found)
+    assert "The last residual: undefined" in text
+    assert "Beside an untrained net" not in text
+
+
+@pytest.mark.slow
 def test_page_of_a_net_says_what_was_measured(measured, tmp_path):
     page, data = save(measured, tmp_path)
     text = Document(page.read_text(encoding="utf-8")).text
