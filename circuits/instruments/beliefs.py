@@ -13,6 +13,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from mechnum.beliefs import belief_geometry, belief_patching, belief_progress
+from mechnum.beliefs.geometry import checked_readout, coordinate_names
 from mechnum.errors import MechnumError
 from mechnum.models import Model, load
 from mechnum.patching.provenance import versions
@@ -120,7 +121,10 @@ def measure_beliefs(
             and as `belief_geometry`.
     """
     along = None if run is None else _snapshots(run)
-    matrix = _own_readout(process) if readout is None else readout
+    carries = _own_readout(process) if readout is None else None
+    matrix = carries if readout is None else checked_readout(readout, process)
+    names = coordinate_names(process, readout) if carries is None else _CARRIES
+    drawn = _drawn(names, states)
     shared: dict[str, Any] = {"length": length, "positions": positions, "readout": matrix}
     shared["seed"] = seed
     geometry = belief_geometry(model, process, strings=strings, untrained=untrained, **shared)
@@ -137,17 +141,16 @@ def measure_beliefs(
             found[f"/{name}"] = measured()
         except MechnumError as reason:
             left_out[name] = str(reason)
-    if readout is None and matrix is not None:
-        geometry = geometry.assign_coords(coordinate=_CARRIES)
+    if carries is not None:
+        geometry = geometry.assign_coords(coordinate=names)
         if "/snapshots" in found:
-            found["/snapshots"] = found["/snapshots"].assign_coords(coordinate=_CARRIES)
-    names = [str(name) for name in geometry["coordinate"].values]
+            found["/snapshots"] = found["/snapshots"].assign_coords(coordinate=names)
     alone = measure_process(process)
     left_out |= json.loads(alone.attrs.get("left_out", "{}"))
     attrs = {
         **{key: value for key, value in alone.attrs.items() if key not in ("left_out", "drawn")},
         **{key: value for key, value in geometry.attrs.items() if key not in ("seed", "estimand")},
-        **_drawn(names, states),
+        **drawn,
         "seed": seed,
         **(said or {}),
     }

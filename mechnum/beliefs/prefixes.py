@@ -11,7 +11,7 @@ from mechnum.beliefs.streams import Stream, stream
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer
 from mechnum.tasks.processes.process import Process
-from mechnum.tasks.processes.updates import normalised
+from mechnum.tasks.processes.updates import continued, normalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def all_strings(
     strings = np.zeros((1, 0), dtype=np.int64)
     beliefs, probability = process.start[None], np.ones(1)
     for _ in range(length):
-        after, conditional = normalised(np.einsum("ns,xst->nxt", beliefs, process.matrices))
+        after, conditional = normalised(continued(process.matrices, beliefs))
         before, token = np.nonzero(conditional > 0)
         if len(before) > most:
             return None

@@ -119,12 +119,17 @@ def beliefs(
 
 
 def _is_process(name: str) -> bool:
-    """Whether the name is a process', and none of a bundled net, a net's file or a folder."""
+    """Whether the name is a process', and none of a bundled net, a net's file or its folder.
+
+    Other folders may well have a process' name, such as the one its page was written into.
+    """
     from mechnum.models import bundled
     from mechnum.models.net_file import NET_FILE
     from mechnum.tasks.processes.files import NAMES
 
-    if name in bundled() or Path(name).is_dir():
+    if name in bundled() or any(
+        (Path(name) / file).is_file() for file in ("config.json", NET_FILE)
+    ):
         return False
     if name.endswith(".toml"):
         return Path(name).name != NET_FILE

@@ -16,6 +16,8 @@ POINTS = 2500
 LAST, ALL = "last", "all"
 PLACES = {LAST: "the last residual", ALL: "all residuals joined"}
 """The layers that pages speak of, in words."""
+NO_WAY = 1e-4
+"""Nats by which predictions have to differ for the question whether they follow."""
 STEPS = 5
 """Snapshots that the training sequence draws."""
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -133,6 +135,47 @@ def control_frame(results: xr.DataTree, layer: str) -> pd.DataFrame:
         for name in ("gain", "gain_low", "gain_high"):
             row[name] = float(at[name].sel(control=predictor)) if against else np.nan
         rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def position_frame(results: xr.DataTree) -> pd.DataFrame:
+    """One row for each position: how many prefixes end there, and the error of their beliefs."""
+    at = results["geometry"].to_dataset().sel(norm=best_norm(results))
+    position, weight = at["position"].values, at["weight"].values
+    rows = []
+    for own in np.unique(position):
+        here = position == own
+        row: dict[str, Any] = {"position": int(own), "prefixes": int(here.sum())}
+        for layer, place in PLACES.items():
+            gap = at["predicted"].sel(layer=layer).values[here] - at["belief"].values[here]
+            row[place] = np.average((gap**2).mean(axis=1), weights=weight[here])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def patched_place(patched: xr.Dataset, layer: int) -> str:
+    """Where a patch was made, in words."""
+    last = int(patched["layer"].values[-1])
+    return "last residual" if layer == last else f"input of block {layer}"
+
+
+def followed_frame(patched: xr.Dataset) -> pd.DataFrame:
+    """How far predictions follow each patch, for the next token, for later ones, and for all.
+
+    A share of the way from "none" to "target run", of the KL summed over pairs and tokens: single
+    tokens may have next to no way to go, and shares of it would be noise. Tokens on which the two
+    histories make no difference have no row.
+    """
+    kl = patched["kl"].mean("pair")
+    parts = {"the next": slice(0, 1), "later": slice(1, None), "all": slice(None)}
+    rows = []
+    for layer in patched["layer"].values:
+        for tokens, steps in parts.items():
+            total = kl.sel(layer=layer).isel(step=steps).sum("step").to_series()
+            way = total["none"] - total["target run"]
+            if way > NO_WAY:
+                share = (total["none"] - total.drop(["none", "target run"])) / way
+                rows.append({"layer": int(layer), "tokens": tokens, **share.to_dict()})
     return pd.DataFrame(rows)
 
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from mechnum.report import reading, words
-from mechnum.report.belief_frames import PLACES, best_norm, control_frame, depth_frame, layer_frame
+from mechnum.report.belief_frames import (
+    PLACES,
+    best_norm,
+    control_frame,
+    depth_frame,
+    followed_frame,
+    layer_frame,
+    patched_place,
+)
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.belief_changes import patching_section, training_section
@@ -111,7 +119,8 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
             points.append((words.sentence(place), text))
         frame = control_frame(results, "last").set_index("predictor")
         own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
-        if own > 0:
+        # Of beliefs that never change, both errors are rounding.
+        if own > 0 and frame["r2"].notna()["states"]:
             points.append(
                 (
                     "Beside an untrained net",
@@ -120,18 +129,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
                 )
             )
     if (patched := reading.group(results, "patching")) is not None:
-        share = patched["followed"].mean("step").sel(patch=["belief", "state"]).to_pandas()
-        if share["belief"].notna().any():
-            best = share["belief"].idxmax()
-            belief, state = (words.percent(float(share.loc[best, own])) for own in share)
-            points.append(
-                (
-                    "Causal test",
-                    f"replacing the belief at the input of block {best} moves the predictions "
-                    f"{belief} of the way to the other history's; replacing all of the residual "
-                    f"there, {state}.",
-                )
-            )
+        points += _causal_point(patched)
     tree = results["mixed_states"].to_dataset()
     points.append(
         (
@@ -142,3 +140,31 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     )
     left = reading.structured(results.attrs.get("left_out", {}))
     return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+
+
+def _causal_point(patched: xr.Dataset) -> list[tuple[str, str]]:
+    """Where predictions follow a replaced belief most; nothing where they need not move."""
+    frame = followed_frame(patched)
+    if not len(frame):
+        return []
+    table = frame.set_index(["layer", "tokens"])
+    best = int(table["belief"].xs("all", level="tokens").idxmax())
+    own = table.loc[best]
+    followed = {
+        patch: words.listed(
+            [
+                f"{words.percent(float(own.loc[tokens, patch]))} ({said})"
+                for tokens, said in (("the next", "next token"), ("later", "later tokens"))
+                if tokens in own.index
+            ]
+        )
+        for patch in ("belief", "state")
+    }
+    return [
+        (
+            "Causal test",
+            f"replacing the belief in the {patched_place(patched, best)}, of all places where most "
+            f"follows, moves predictions {followed['belief']} of the way to the other history's; "
+            f"replacing all of the residual there, {followed['state']}.",
+        )
+    ]

@@ -26,8 +26,11 @@ def test_process_alone_writes_its_page(run, tmp_path):
 
 
 def test_names_of_both_are_the_net(tmp_path, monkeypatch):
+    """A folder without a net, such as that of a page on z1r, is none."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "even").mkdir()
+    for folder in ("even", "z1r"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "even" / "net.toml").touch()
     names = ("mess3", "mess3:0.05,0.85", "z1r", "own.toml", "x/net.toml", "even", "gpt2")
     assert [_is_process(name) for name in names] == [False, True, True, True, False, False, False]
 
@@ -41,6 +44,8 @@ def test_names_of_both_are_the_net(tmp_path, monkeypatch):
         (["nothing.toml"], "cannot read nothing.toml"),
         (["clock-59"], "was trained on modular_addition:59, which is no process"),
         (["mess3", "--process", "carry"], "has 3 tokens and carry:10,0 110: give a net"),
+        (["mess3", "--states", "A"], "cannot draw A: choose two or three of A, B, C"),
+        (["carry", "--states", "A,B"], "cannot draw A, B: choose two or three of no carry, carry"),
         (["mess3", "--run", "nowhere"], "nowhere has no snapshots: give the folder of a run"),
     ],
 )

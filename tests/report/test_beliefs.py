@@ -6,11 +6,20 @@ import io
 
 import numpy as np
 import pytest
+import xarray as xr
 from rich.console import Console
 
 from mechnum.circuits.instruments.beliefs import measure_beliefs, measure_process
 from mechnum.report import beliefs_summary, page_of, read_netcdf, save
-from mechnum.report.belief_frames import colours_of, depth_frame, plane_of, some
+from mechnum.report.belief_frames import (
+    colours_of,
+    depth_frame,
+    followed_frame,
+    plane_of,
+    position_frame,
+    some,
+)
+from mechnum.report.beliefs import _causal_point
 from mechnum.report.figures.beliefs import simplices
 from mechnum.tasks import processes as P
 from tests.beliefs.planted import random_net
@@ -89,6 +98,62 @@ def test_panels_show_the_same_points_with_the_same_colours():
     np.testing.assert_allclose(true.x, plane.points(beliefs)[:, 0], rtol=1e-5)
     np.testing.assert_allclose(read.y, plane.points(beliefs[::-1])[:, 1], rtol=1e-5)
     assert list(true.marker.color) == list(read.marker.color) == colours
+
+
+def patched(belief: list[list[float]]) -> xr.Dataset:
+    """Two layers and three tokens, the last of which both histories predict alike."""
+    none = [1.0, 0.5, 1e-6]
+    kl = np.array([[none, own, none, none, [0.0] * 3, [0.0] * 3] for own in belief])
+    patches = ["none", "belief", "readout", "random", "state", "target run"]
+    return xr.Dataset(
+        {"kl": (("layer", "patch", "step", "pair"), kl[..., None] * [0.5, 1.5])},
+        coords={"layer": [0, 1], "patch": patches},
+    )
+
+
+def test_how_far_predictions_follow_is_a_share_of_sums():
+    """A token without a way to go has no share of its own, and does not weigh as much as others."""
+    frame = followed_frame(patched([[0.0, 0.5, 1e-3], [0.5, 0.0, 0.0]]))
+    table = frame.set_index(["layer", "tokens"])
+    assert table.loc[(0, "the next"), "belief"] == pytest.approx(1)
+    assert table.loc[(0, "later"), "belief"] == pytest.approx(0, abs=3e-3)
+    assert table.loc[(1, "later"), "belief"] == pytest.approx(1)
+    assert table.loc[(1, "all"), "belief"] == pytest.approx(1 / 1.5, rel=1e-5)
+    assert table["random"].tolist() == [0] * 6
+    assert table["state"].tolist() == [1] * 6
+    alike = patched([[0.0] * 3] * 2).isel(step=[2])
+    assert (len(followed_frame(alike)), _causal_point(alike)) == (0, [])
+
+
+def test_the_last_residual_is_no_block_s_input():
+    ((_, text),) = _causal_point(patched([[1.0, 0.5, 0.0], [0.0, 0.5, 0.0]]))
+    assert "in the last residual" in text
+    assert "100 % (next token)" in text
+
+
+def test_errors_of_positions_average_to_the_whole(measured):
+    frame = position_frame(measured)
+    at = measured["geometry"].to_dataset().sel(norm="after", predictor="states")
+    assert frame["prefixes"].sum() == at.sizes["prefix"]
+    # All positions have the same weight.
+    assert frame["the last residual"].mean() == pytest.approx(float(at["mse"].sel(layer="last")))
+    assert frame["all residuals joined"].mean() == pytest.approx(float(at["mse"].sel(layer="all")))
+
+
+@pytest.mark.parametrize(
+    ("process", "said"), [(P.rrxor(), "It falls to"), (P.carry(2), "In the long run its mean is")]
+)
+def test_entropy_that_goes_up_and_down_is_not_said_to_fall(process, said):
+    assert f"{said} the entropy rate" in page_of(measure_process(process)).html()
+
+
+@pytest.mark.slow
+def test_errors_of_what_never_changes_are_not_compared():
+    net = random_net(0)
+    found = measure_beliefs(net, P.iid(), strings=40, n_pairs=3, untrained=random_net(1))
+    text = printed(found)
+    assert "The last residual: undefined" in text
+    assert "Beside an untrained net" not in text
 
 
 @pytest.mark.slow

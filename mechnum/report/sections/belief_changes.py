@@ -12,7 +12,9 @@ from mechnum.report.belief_frames import (
     PLACES,
     colours_of,
     drawn_states,
+    followed_frame,
     hover_texts,
+    patched_place,
     plane_of,
     shown_steps,
     some,
@@ -76,13 +78,12 @@ def patching_section(results: xr.DataTree) -> Section | None:
                 },
             }
         )
-        last = int(layer) == int(found["layer"].values[-1])
-        views["last residual" if last else f"input of block {layer}"] = figures.patching_lines(
-            frame
-        )
+        views[patched_place(found, int(layer))] = figures.patching_lines(frame)
         rows.append(frame.assign(layer=int(layer)))
-    followed = found["followed"].mean("step").to_pandas()
-    shown = followed.drop(columns=["none", "target run"]).reset_index()
+    shown = followed_frame(found)
+    if len(shown):
+        shown["layer"] = [patched_place(found, layer) for layer in shown["layer"]]
+        shown = shown.rename(columns={"layer": "patched"})
     at, n = int(found.attrs["position"]), int(found.attrs["n_pairs"])
     estimand = "KL of the exact next-token distribution after the target's history, from the net's"
     return Section(
@@ -111,11 +112,13 @@ def patching_section(results: xr.DataTree) -> Section | None:
                 title="How far predictions follow",
                 frame=shown,
                 caption=Caption(
-                    text="1: as the target's own run; 0: as though nothing was replaced. Later "
-                    "tokens still read the base history by attention, which a patch of one "
-                    "residual does not change.",
-                    estimand=f"share of the way from no patch to the target's run, of the mean "
-                    f"{estimand}, mean over the tokens that follow",
+                    text="1: as the target's own run; 0: as though nothing was replaced; below 0: "
+                    "away from it. The next token is predicted at the patched position itself; "
+                    "later ones still read the base history by attention, which a patch of one "
+                    "residual does not change. Tokens are left out where both histories predict "
+                    "alike.",
+                    estimand=f"share of the way from no patch to the target's run, of the sum over "
+                    f"tokens and pairs of the {estimand}",
                     n=f"{n:,} pairs of histories",
                 ),
             ),

@@ -19,11 +19,13 @@ from mechnum.report.belief_frames import (
     hover_texts,
     layer_frame,
     plane_of,
+    position_frame,
     some,
 )
 from mechnum.report.blocks import Block, Caption, Figure, Table
 from mechnum.report.page import Section
 
+SHUFFLED = "shuffled beliefs"
 _INTERVAL = "95 % percentile bootstrap over whole strings"
 ESTIMAND = "mean squared error over coordinates of the belief, of strings that are held out"
 
@@ -43,6 +45,7 @@ def side_by_side(results: xr.DataTree) -> Section:
     hover = hover_texts(geometry, rows, names)
     views = _views(truth, truth[rows], read, weights, names, drawn, hover)
     errors = geometry["mse"].sel(norm=norm, predictor="states")
+    dealt = float(geometry["spread"].sel(layer=LAST, norm=norm, predictor=SHUFFLED))
     said = words.listed(
         [f"{words.number(float(errors.sel(layer=layer)))} from {PLACES[layer]}" for layer in PLACES]
     )
@@ -64,7 +67,8 @@ def side_by_side(results: xr.DataTree) -> Section:
                     estimand="Beliefs as an affine function of residuals, of strings that the "
                     "regression has not seen",
                     n=f"{len(rows):,} of {len(truth):,} prefixes",
-                    null="shuffled beliefs collapse to one point",
+                    null=f"of beliefs dealt anew to the prefixes, {words.percent(dealt)} of the "
+                    "variance is left",
                 ),
                 alt=f"Points of true beliefs, and of beliefs read from the net. MSE {said}.",
                 data=data,
@@ -110,7 +114,7 @@ def layers_section(results: xr.DataTree) -> Section:
     curves = {}
     for own in geometry["norm"].values:
         curves[f"{own} the norm"] = frame[frame["norm"] == own].reset_index(drop=True)
-    for name in ("untrained net", "current token", "next-token distribution", "shuffled beliefs"):
+    for name in ("untrained net", "current token", "next-token distribution", SHUFFLED):
         at = geometry.sel(norm=norm, predictor=name)
         ends = {key: at[key].values for key in ("mse", "mse_low", "mse_high")}
         curves[name] = pd.DataFrame(ends)
@@ -130,7 +134,8 @@ def layers_section(results: xr.DataTree) -> Section:
         data=frame,
         width=460,
     )
-    return Section("Layers", [figure, _distances(geometry, norm), *_future(geometry, norm)])
+    blocks = [figure, _positions(results), _distances(geometry, norm), *_future(geometry, norm)]
+    return Section("Layers", blocks)
 
 
 def _views(
@@ -158,6 +163,19 @@ def _views(
         )
         for title, own in read.items()
     }
+
+
+def _positions(results: xr.DataTree) -> Table:
+    """Where in the strings the error comes from: mostly from where prefixes are few."""
+    return Table(
+        title="Error by position",
+        frame=position_frame(results),
+        caption=Caption(
+            text="The first positions have few prefixes, each of which counts much; where one of "
+            "them is held out, the regression knows next to nothing of its position.",
+            estimand=ESTIMAND,
+        ),
+    )
 
 
 def _distances(geometry: xr.Dataset, norm: str) -> Table:

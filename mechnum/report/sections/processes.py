@@ -18,6 +18,7 @@ from mechnum.report.belief_frames import (
 from mechnum.report.blocks import Caption, Figure, Table
 from mechnum.report.page import Section
 
+_ROUNDING = 1e-9  # What an entropy that never rises may rise by.
 _PICTURED = 250  # Nodes that a picture of the tree can show one by one.
 
 
@@ -106,13 +107,15 @@ def entropy_section(results: xr.DataTree) -> Section:
     entropy = results["entropy"].to_dataset()
     rate, low, high = (float(entropy[name]) for name in ("rate", "rate_low", "rate_high"))
     said = "The entropy rate takes too many tokens to bound."
+    falls = bool((np.diff(entropy["entropy"].values) < _ROUNDING).all())
     if rate == rate:
         exact = (
             "exact"
             if low == high
             else f"between {words.number(low, 5)} and {words.number(high, 5)}"
         )
-        said = f"It falls to the entropy rate, {words.number(rate, 4)} nats ({exact})."
+        moves = "It falls to" if falls else "In the long run its mean is"
+        said = f"{moves} the entropy rate, {words.number(rate, 4)} nats ({exact})."
     frame = depth_frame(results)[["depth", "entropy"]]
     return Section(
         "How well it can be predicted",
@@ -121,11 +124,12 @@ def entropy_section(results: xr.DataTree) -> Section:
                 title="Entropy of the next token",
                 views={"entropy": figures.entropy_line(frame, rate)},
                 caption=Caption(
-                    text=f"What who saw so many tokens does not know of the next one. {said}",
+                    text="How uncertain the next token is to an observer who knows the process and "
+                    f"has seen so many tokens. {said}",
                     estimand="myopic entropy in nats, exact",
                     null="no predictor has a lower loss",
                 ),
-                alt="A falling line of entropy by tokens seen.",
+                alt="A line of entropy by tokens seen.",
                 data=frame,
                 width=420,
                 widest=720,

@@ -9,11 +9,16 @@ base, as though it were written out in digits.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from jaxtyping import Float64
 
 from mechnum.errors import MechnumError
 from mechnum.tasks.processes.process import Process, from_matrices
+
+LARGEST = 16
+"""Base up to which the matrices, which grow with its fourth power, stay small."""
 
 
 def carry(base: int = 10, hidden: float = 0.0, carry_in: float = 0.0) -> Process:
@@ -29,10 +34,10 @@ def carry(base: int = 10, hidden: float = 0.0, carry_in: float = 0.0) -> Process
         carry_in: probability that a carry comes into the first column; 0 in whole sums.
 
     Raises:
-        MechnumError: on a base below 2, and unless 0 ≤ hidden, carry_in ≤ 1.
+        MechnumError: unless the base is 2 to 16 and 0 ≤ hidden, carry_in ≤ 1.
     """
-    if isinstance(base, bool) or base < 2:
-        raise MechnumError(f"base is {base!r}: give a whole number of at least 2")
+    if isinstance(base, bool) or not isinstance(base, Integral) or not 2 <= base <= LARGEST:
+        raise MechnumError(f"base is {base!r}: give a whole number from 2 to {LARGEST}")
     for name, value in (("hidden", hidden), ("carry_in", carry_in)):
         if not 0 <= value <= 1:
             raise MechnumError(f"{name} is {value}: give a number from 0 to 1")

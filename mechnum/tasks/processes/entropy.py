@@ -37,7 +37,8 @@ def myopic_entropy(process: Process, length: int) -> xr.Dataset:
     """Entropy of the next token after 0 to `length` − 1 tokens, which no predictor beats.
 
     The mean of the first n is the least mean cross-entropy on strings of n tokens that start with
-    the process. It falls to the entropy rate (Cover & Thomas 2006, theorem 4.2.1).
+    the process. From a stationary start it falls to the entropy rate (Cover & Thomas 2006, theorem
+    4.2.1); from another it may go up and down for ever, as that of column addition does.
 
     Returns:
         `entropy` over `seen`, the number of tokens that were seen, in nats.
@@ -55,7 +56,7 @@ def myopic_entropy(process: Process, length: int) -> xr.Dataset:
 
 
 def entropy_rate(process: Process, tolerance: float = 1e-3) -> EntropyRate:
-    """The limit of the myopic entropy.
+    """The limit of the myopic entropy, or of its running mean where the start is not stationary.
 
     Exact where token and state tell the next state (unifilar processes): the mean entropy of the
     states' own tokens. Elsewhere there is no closed form, and it lies between the entropy of the

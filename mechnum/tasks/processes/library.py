@@ -91,6 +91,8 @@ def iid(probabilities: Sequence[float] = (0.5, 0.5)) -> Process:
     Raises:
         MechnumError: where the numbers are no distribution.
     """
+    if not len(probabilities):
+        raise MechnumError("iid has no probabilities: give one for each token")
     law = distribution(probabilities, len(probabilities), "the distribution of iid")
     return from_matrices(law[:, None, None], f"iid:{','.join(f'{p:g}' for p in law)}")
 

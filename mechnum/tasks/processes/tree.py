@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 
 from mechnum.errors import MechnumError
 from mechnum.tasks.processes.process import Process
-from mechnum.tasks.processes.updates import normalised
+from mechnum.tasks.processes.updates import continued, normalised
 
 MOST = 2_000_000
 """Nodes that one depth of a tree may have."""
@@ -60,10 +60,10 @@ def levels(
         MechnumError: on a depth, tolerance or probability below 0, and where there are too many
             nodes.
     """
-    if depth < 0 or not tolerance >= 0 or not 0 <= min_probability < 1:
+    if depth < 0 or depth % 1 or not tolerance >= 0 or not 0 <= min_probability < 1:
         raise MechnumError(
             f"no tree has depth {depth}, tolerance {tolerance} and smallest probability "
-            f"{min_probability}: give numbers from 0, the last one below 1"
+            f"{min_probability}: give numbers from 0, the first one whole, the last one below 1"
         )
     beliefs = process.start[None] if starts is None else starts
     probability = np.ones(len(beliefs)) / len(beliefs) if weights is None else weights
@@ -140,7 +140,7 @@ def merged(
 
     The first of some beliefs stands for all that are within `tolerance` of it.
     """
-    if tolerance == 0:
+    if tolerance < np.finfo(np.float64).eps:
         _, first, label = np.unique(beliefs, axis=0, return_index=True, return_inverse=True)
         return _by_appearance(first[label.reshape(-1)])
     # Equal ones first, on a grid; then those that a border of the grid keeps apart.
@@ -166,8 +166,7 @@ def _by_appearance(label: np.ndarray) -> Int64[np.ndarray, " row"]:
 
 
 def _next_level(process: Process, level: Level, tolerance: float, min_probability: float) -> Level:
-    joint = np.einsum("ns,xst->nxt", level.beliefs, process.matrices)
-    after, conditional = normalised(joint)
+    after, conditional = normalised(continued(process.matrices, level.beliefs))
     probability = level.probability[:, None] * conditional
     before, token = np.nonzero((probability > 0) & (probability >= min_probability))
     reached, weight = after[before, token], probability[before, token]

@@ -25,6 +25,13 @@ def advanced(
     return normalised(joint)
 
 
+def continued(
+    matrices: Float64[np.ndarray, "token state state"], beliefs: Float64[np.ndarray, "row state"]
+) -> Float64[np.ndarray, "row token state"]:
+    """Joint probabilities of each token and the state after it, as one product of matrices."""
+    return np.tensordot(beliefs, matrices, axes=(1, 1))
+
+
 def normalised(
     joint: Float64[np.ndarray, "*batch state"],
 ) -> tuple[Float64[np.ndarray, "*batch state"], Float64[np.ndarray, " *batch"]]:

@@ -80,6 +80,13 @@ def test_hidden_columns_write_the_belief_in_digits():
 
 
 def test_impossible_automata_are_refused():
-    for arguments in ({"base": 1}, {"hidden": 1.5}, {"carry_in": -0.1}):
+    for arguments in ({"base": 1}, {"base": 1000}, {"hidden": 1.5}, {"carry_in": -0.1}):
         with pytest.raises(MechnumError):
             P.carry(**arguments)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("numbers", ["10.5", "nan", "inf", "1e3", "1e300"])
+def test_bases_that_are_none_are_refused_by_name(numbers):
+    with pytest.raises(MechnumError, match="give a whole number from 2 to 16"):
+        P.find_process(f"carry:{numbers}")

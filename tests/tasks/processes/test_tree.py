@@ -76,6 +76,13 @@ def test_pruned_trees_keep_what_is_likely():
         P.mixed_state_tree(process, -1)
 
 
+def test_tolerances_below_rounding_are_none():
+    """Their grid has more cells than integers have."""
+    process = P.rrxor()
+    found = P.mixed_state_tree(process, 5, tolerance=1e-300)
+    assert found.equals(P.mixed_state_tree(process, 5, tolerance=0.0))
+
+
 def test_borders_of_the_grid_part_nothing():
     """Points 10⁻¹² apart are one wherever they lie, points 10⁻³ apart are two."""
     near = np.array([0.5e-9 - 1e-13, 0.5e-9 + 1e-13, 0.3, 0.3 + 1e-12, 0.301, 0.3])
