@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,7 @@ from mechnum.tasks.processes import (
     myopic_entropy,
 )
 from mechnum.tasks.processes.tree import levels
-from mechnum.training import read_log, snapshots
-from mechnum.training.log import ProcessScore
+from mechnum.training import History
 
 NODES = 10_000
 """Nodes of a mixed-state tree, about."""
@@ -86,7 +84,7 @@ def measure_process(
 def measure_beliefs(
     model: Model,
     process: Process,
-    run: Path | None = None,
+    history: History | None = None,
     length: int | None = None,
     strings: int = 5000,
     positions: Sequence[int] | None = None,
@@ -101,7 +99,7 @@ def measure_beliefs(
     """Everything about a net's beliefs (Shai et al. 2024, section 4), and the process itself.
 
     Args:
-        run: folder of the training run, with snapshots, such as `NAME/training`.
+        history: of the net's training, see `mechnum.training.history_of`.
         length, strings, positions, untrained: as in `mechnum.beliefs.belief_geometry`; the first
             few positions have few prefixes, each of which counts much.
         readout: what is read of the beliefs; of column addition, `carry_readout`, of others the
@@ -117,11 +115,10 @@ def measure_beliefs(
         why.
 
     Raises:
-        MechnumError: where the model cannot read the process' strings, on a run without snapshots,
-            and as `belief_geometry`.
+        MechnumError: where the model cannot read the process' strings, and as `belief_geometry`.
     """
-    along = None if run is None else _snapshots(run)
-    carries = _own_readout(process) if readout is None else None
+    history = History() if history is None else history
+    carries = own_readout(process) if readout is None else None
     matrix = carries if readout is None else checked_readout(readout, process)
     names = coordinate_names(process, readout) if carries is None else _CARRIES
     drawn = _drawn(names, states)
@@ -133,8 +130,10 @@ def measure_beliefs(
             model, process, position, length, n=n_pairs, strings=min(strings, 2000), seed=seed
         )
     }
-    if along is not None and run is not None:
-        parts["snapshots"] = lambda: _along_training(run, along, process, shared)
+    if history.checkpoints:
+        parts["snapshots"] = lambda: beliefs_along_training(history, process, **shared)
+    elif history.measures is not None and length is positions is readout is None:
+        parts["snapshots"] = lambda: history.measures
     found, left_out = {}, {}
     for name, measured in parts.items():
         try:
@@ -143,7 +142,7 @@ def measure_beliefs(
             left_out[name] = str(reason)
     if carries is not None:
         geometry = geometry.assign_coords(coordinate=names)
-        if "/snapshots" in found:
+        if "coordinate" in found.get("/snapshots", {}):
             found["/snapshots"] = found["/snapshots"].assign_coords(coordinate=names)
     alone = measure_process(process)
     left_out |= json.loads(alone.attrs.get("left_out", "{}"))
@@ -166,26 +165,18 @@ def measure_beliefs(
     )
 
 
-def _along_training(
-    run: Path, along: Mapping[int, Path], process: Process, shared: Mapping[str, Any]
-) -> xr.Dataset:
-    """`belief_progress` of a run's snapshots, and the losses that its log has at their steps."""
-    progress = belief_progress(
-        ((step, load(str(folder))) for step, folder in along.items()), process, **shared
-    )
-    logged = {own.step: own for own in read_log(run) if isinstance(own, ProcessScore)}
-    scores = [logged.get(step) for step in along]
-    return progress.assign(
-        heldout_loss=("step", [np.nan if own is None else own.heldout_loss for own in scores]),
-        bound=("step", [np.nan if own is None else own.bound for own in scores]),
-    )
+def beliefs_along_training(history: History, process: Process, **settings: Any) -> xr.Dataset:
+    """`belief_progress` of a run's checkpoints, and the losses that its log has at their steps.
 
-
-def _snapshots(run: Path) -> dict[int, Path]:
-    found = snapshots(run)
-    if not found:
-        raise MechnumError(f"{run} has no snapshots: give the folder of a run, NAME/training")
-    return found
+    Args:
+        settings: as in `belief_progress`.
+    """
+    nets = ((step, load(str(folder))) for step, folder in history.checkpoints.items())
+    progress = belief_progress(nets, process, **settings)
+    if history.scores is None:
+        return progress
+    logged = history.scores[["heldout_loss", "bound"]]
+    return progress.merge(logged.reindex(step=progress["step"]))
 
 
 def _depth(process: Process) -> int:
@@ -200,7 +191,7 @@ def _depth(process: Process) -> int:
     return max(sum(1 for _ in takewhile(fits, levels(process, DEPTH))) - 1, 1)
 
 
-def _own_readout(process: Process) -> Float[np.ndarray, "state coordinate"] | None:
+def own_readout(process: Process) -> Float[np.ndarray, "state coordinate"] | None:
     """The question that is asked of column addition: the carry."""
     kind, _, numbers = process.name.partition(":")
     return carry_readout(int(numbers.split(",")[0])) if kind == "carry" else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -35,6 +36,7 @@ MAPPED_NEURONS = 24
 def measure_grokking(
     model: Model,
     task: ModularAddition | None = None,
+    keys: Any = None,
     history: History | None = None,
     layer: int = -1,
     top: int = MAPPED_NEURONS,
@@ -44,6 +46,7 @@ def measure_grokking(
 
     Args:
         task: what the model adds by, where it does not say so itself.
+        keys: key frequencies; by default those of `progress_measures`.
         history: of its training, see `mechnum.training.history_of`.
         layer: whose neurons and readout are measured; the last by default.
         top: how many neurons are mapped: the best explained, as many of each key frequency.
@@ -71,7 +74,7 @@ def measure_grokking(
     if history.checkpoints:
         # Refused before the measurement rather than after.
         checkpoint_of(model, next(iter(history.checkpoints.values())))
-    progress = progress_measures(model, task, train=history.trained_on, layer=layer)
+    progress = progress_measures(model, task, keys, history.trained_on, layer)
     keys = progress["key"].values
     states = pair_states(model, task, layer)
     found = {
@@ -87,8 +90,10 @@ def measure_grokking(
     left_out = {}
     if history.scores is not None:
         found["/training"] = history.scores
+    over = history.measures
     if history.checkpoints:
-        over = progress_over(_loaded(history, model), task, keys, history.trained_on, layer)
+        over = progress_along_training(history, model, task, keys, layer)
+    if over is not None:
         try:
             over.attrs["phases"] = json.dumps(asdict(phases_of(over)))
         except MechnumError as reason:
@@ -112,6 +117,18 @@ def measure_grokking(
     return xr.DataTree.from_dict(root | found)
 
 
+def progress_along_training(
+    history: History, model: Model, task: ModularAddition, keys: Any, layer: int = -1
+) -> xr.Dataset:
+    """`progress_over` the checkpoints of a run, which have the shapes of `model`.
+
+    Raises:
+        MechnumError: where they have not, and as `progress_over`.
+    """
+    loaded = ((step, checkpoint_of(model, place)) for step, place in history.checkpoints.items())
+    return progress_over(loaded, task, keys, history.trained_on, layer)
+
+
 def best_explained(progress: xr.Dataset, top: int) -> Int[np.ndarray, " neuron"]:
     """The neurons that their frequency explains best, as many of each key as there are, in turn."""
     frequency, explained = progress["neuron_frequency"].values, progress["neuron_explained"].values
@@ -133,11 +150,6 @@ def _maps(
         },
         coords={"neuron": chosen},
     ).transpose("neuron", "a", "b")
-
-
-def _loaded(history: History, model: Model) -> Iterator[tuple[int, Model]]:
-    for step, place in history.checkpoints.items():
-        yield step, checkpoint_of(model, place)
 
 
 def checkpoint_of(model: Model, place: Path) -> Model:

@@ -104,6 +104,7 @@ def belief_progress(
             "process": process.name,
             "length": found.strings.shape[1],
             "n_strings": len(found.strings),
+            "n_prefixes": len(truth),
             "folds": folds,
             "cutoffs": list(cutoffs),
             "seed": seed,

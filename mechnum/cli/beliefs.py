@@ -43,8 +43,8 @@ def beliefs(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of the training run with its snapshots; by default MODEL/training, where "
-            "that is there.",
+            help="A run of `mechnum train`, or checkpoints named by their steps; by default the "
+            "run in the model's own folder.",
         ),
     ] = None,
     states: Annotated[
@@ -94,6 +94,7 @@ def beliefs(
             from mechnum.circuits.instruments.beliefs import measure_beliefs, measure_process
             from mechnum.report import beliefs_summary, save
             from mechnum.tasks.processes import find_process
+            from mechnum.training import history_of
         if alone or _is_process(name):
             _refuse_for_a_process(process=process, run=run, length=length, position=position)
             with working(f"beliefs about {name}"):
@@ -103,7 +104,7 @@ def beliefs(
             found = measure_beliefs(
                 model,
                 _process_of(model, process),
-                run=run or _run_beside(name),
+                history=history_of(name, run),
                 length=length,
                 strings=strings,
                 positions=range(first, length or model.spec.n_ctx) if first else None,
@@ -152,15 +153,6 @@ def _process_of(model: Model, given: str | None) -> Process:
             f"{model.name} was trained on {text}, which is no process ({reason}): name one with "
             "--process, or use another net"
         ) from None
-
-
-def _run_beside(name: str) -> Path | None:
-    """The run that is kept within a model's folder, where it has snapshots."""
-    from mechnum.training import snapshots
-    from mechnum.training.bundle import RUN_FOLDER
-
-    run = Path(name) / RUN_FOLDER
-    return run if snapshots(run) else None
 
 
 def _refuse_for_a_process(**options: object) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,9 +12,7 @@ from mechnum.cli.options import Device, Digits, Dtype, ModelName, Out, Quiet, Se
 from mechnum.cli.outputs import check_writable, command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
-from mechnum.errors import MechnumError
-
-T = TypeVar("T")
+from mechnum.cli.tasks import numbers_in
 
 
 def fourier(
@@ -75,8 +72,8 @@ def fourier(
         from mechnum.tasks.numbers import parse_range
 
         chosen = None if between is None else parse_range(between)
-        waves = None if periods is None else _listed(periods, float)
-        residues = None if moduli is None else _listed(moduli, int)
+        waves = None if periods is None else numbers_in(periods, "--periods")
+        residues = None if moduli is None else numbers_in(moduli, "--moduli", int)
         loaded = load_model(model, device, dtype)
         from mechnum.fourier import number_spectra, token_counts
         from mechnum.report import save, spectra_summary
@@ -100,10 +97,3 @@ def fourier(
         page, data = save(found, out)
     to_stdout(spectra_summary(found, top))
     typer.echo(f"\nwritten: {page} and {data}")
-
-
-def _listed(text: str, kind: Callable[[str], T]) -> list[T]:
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise MechnumError(f"{text!r} is no list of numbers: write one like 2,5,10") from None

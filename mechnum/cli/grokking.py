@@ -12,6 +12,7 @@ from mechnum.cli.options import Device, Dtype, ModelName, Out, Quiet
 from mechnum.cli.outputs import check_writable, command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
+from mechnum.cli.tasks import numbers_in
 
 
 def grokking(
@@ -25,6 +26,13 @@ def grokking(
         ),
     ] = None,
     layer: Annotated[int, typer.Option(help="Whose neurons; negative ones from the last.")] = -1,
+    keys: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K,K,...",
+            help="Key frequencies; by default the neurons' or, without any, the embedding's.",
+        ),
+    ] = None,
     out: Out = Path("report"),
     device: Device = None,
     dtype: Dtype = None,
@@ -42,7 +50,11 @@ def grokking(
         from mechnum.training import history_of
 
         found = measure_grokking(
-            loaded, history=history_of(model, run), layer=layer, said={"command": command_line()}
+            loaded,
+            keys=None if keys is None else numbers_in(keys, "--keys", int),
+            history=history_of(model, run),
+            layer=layer,
+            said={"command": command_line()},
         )
         page, data = save(found, out)
     to_stdout(grokking_summary(found))

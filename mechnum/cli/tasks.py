@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from mechnum.errors import MechnumError
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from mechnum.models import Model
     from mechnum.tasks import Accuracy, Pairs, Task
     from mechnum.tasks.task import Operand
+
+T = TypeVar("T", int, float)
 
 
 def chosen_task(
@@ -88,14 +90,14 @@ def position_of(text: str) -> str | int:
     return int(text) if text.removeprefix("-").isdecimal() else text
 
 
-def numbers_in(text: str, option: str) -> tuple[float, ...]:
-    """`2,5,10` → the numbers.
+def numbers_in(text: str, option: str, kind: type[T] = float) -> tuple[T, ...]:
+    """`2,5,10` → the numbers, of the kind that is asked for.
 
     Raises:
         MechnumError: it is something else.
     """
     try:
-        return tuple(float(part) for part in text.split(","))
+        return tuple(kind(part) for part in text.split(","))
     except ValueError:
         raise MechnumError(
             f"{option} {text!r} is not a list of numbers: write it like 2,5,10"

@@ -11,6 +11,7 @@ from mechnum.cli.options import Quiet
 from mechnum.cli.outputs import check_writable
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import print_table
+from mechnum.errors import MechnumError
 
 if TYPE_CHECKING:
     from mechnum.training import Score
@@ -31,7 +32,8 @@ def train(
 ) -> None:
     """Train a bundled model anew, or go on with a run that was stopped, and write its folder.
 
-    The loss curve is in training/report.html within the folder, beside the state of the run.
+    The loss curve is in training/report.html within the folder, beside the state of the run. What
+    is measured along the run, of nets that keep snapshots, is in measures.nc.
     """
     from mechnum.progress import working
 
@@ -39,12 +41,22 @@ def train(
     check_writable(folder)
     with bars(quiet):
         with working("loading the libraries"):
-            from mechnum.models.load import bundled
-            from mechnum.report import save
-            from mechnum.training import export, find_recipe, read_log, training_curves
+            import xarray as xr
+
+            from mechnum.circuits.instruments.along_training import measure_along_training
+            from mechnum.models import bundled, load
+            from mechnum.report import save, write_netcdf
+            from mechnum.training import (
+                export,
+                find_recipe,
+                history_of,
+                read_log,
+                training_curves,
+            )
             from mechnum.training import train as run_recipe
             from mechnum.training.bundle import run_folder
             from mechnum.training.checkpoint import load_state
+            from mechnum.training.history import MEASURES_FILE
         recipe = find_recipe(name)
         run = run_folder(folder)
         try:
@@ -57,6 +69,12 @@ def train(
         with working("writing the model"):
             card = export(recipe, run, folder)
             page, _ = save(training_curves(run), run)
+        try:
+            measures = measure_along_training(load(folder), history_of(folder))
+            if measures is not None:
+                write_netcdf(xr.DataTree(measures), folder / MEASURES_FILE)
+        except MechnumError as reason:
+            typer.echo(f"nothing is measured along the run: {reason}", err=True)
     _print_curve(read_log(run))
     # Commands take a name alone for the model that comes with the package.
     place = f"./{folder}" if str(folder) in bundled() else folder

@@ -1,5 +1,5 @@
-"""What is left of a net's training: its log, its checkpoints, and the prompts that it was trained
-on."""
+"""What is left of a net's training: its log, its checkpoints, what was measured of them, and the
+prompts that it was trained on."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from mechnum.training.prompts import PromptExamples
 from mechnum.training.recipes import RECIPES
 from mechnum.training.snapshot import snapshots
 
+MEASURES_FILE = "measures.nc"
+
 
 @dataclass(frozen=True, eq=False)
 class History:
@@ -30,6 +32,8 @@ class History:
     Attributes:
         scores: as `/training` of `training_curves`; None where there is no log.
         checkpoints: steps done → what `mechnum.load` takes, in order.
+        measures: over step, what was measured of checkpoints that are not here any more; bundled
+            nets have it. None beside checkpoints.
         task: that the recipe trains on; None where the recipe is not known.
         trained_on: rows of the recipe's prompts that were trained on, for a modular net the
             indices a·p + b; None where the recipe is not known.
@@ -37,6 +41,7 @@ class History:
 
     scores: xr.Dataset | None = None
     checkpoints: dict[int, Path] = field(default_factory=dict)
+    measures: xr.Dataset | None = None
     task: str | None = None
     trained_on: Int[np.ndarray, " prompt"] | None = None
 
@@ -69,7 +74,23 @@ def history_of(model: str | Path, run: str | Path | None = None) -> History:
         )
     settings = _settings(place) or _settings(home)
     task = settings.get("task")
-    return History(scores, checkpoints, None if task is None else str(task), _trained_on(settings))
+    return History(
+        scores,
+        checkpoints,
+        _measures(home) if run is None and not checkpoints else None,
+        None if task is None else str(task),
+        _trained_on(settings),
+    )
+
+
+def _measures(home: Path) -> xr.Dataset | None:
+    path = home / MEASURES_FILE
+    if not path.is_file():
+        return None
+    try:
+        return xr.load_dataset(path, engine="netcdf4")
+    except (OSError, ValueError):
+        raise MechnumError(f"{path} is not a netCDF file: delete it, or get it again") from None
 
 
 def _numbered(folder: Path) -> dict[int, Path]:

@@ -15,7 +15,8 @@ from mechnum.training.strings import process_strings
 
 CLOCK_113 = Recipe(
     name="clock-113",
-    about="One layer without norms that adds modulo 113, grokked (Nanda et al. 2023, section 3).",
+    about="One layer without norms that adds modulo 113, grokked (Nanda et al. 2023, section 3). "
+    "Unlike theirs, its attention has biases.",
     good_for="Grokking measures, Fourier spectra of weights and neurons, and the published "
     "analysis of modular addition, within seconds.",
     not_for="Claims about language models: it has one layer, no norms, and one task.",

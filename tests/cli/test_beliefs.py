@@ -46,7 +46,7 @@ def test_names_of_both_are_the_net(tmp_path, monkeypatch):
         (["mess3", "--process", "carry"], "has 3 tokens and carry:10,0 110: give a net"),
         (["mess3", "--states", "A"], "cannot draw A: choose two or three of A, B, C"),
         (["carry", "--states", "A,B"], "cannot draw A, B: choose two or three of no carry, carry"),
-        (["mess3", "--run", "nowhere"], "nowhere has no snapshots: give the folder of a run"),
+        (["mess3", "--run", "nowhere"], "there is no folder nowhere"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(run, tmp_path, arguments, message):

@@ -47,14 +47,16 @@ def training_section(results: xr.DataTree) -> Section | None:
             text="Above, how far the loss is from the best there is; below, how far the beliefs "
             f"that are read from the net are from the true ones ({norm} the norm).",
             estimand=f"divergence from the exact next-token distribution; {ESTIMAND}",
-            n=f"{found.sizes['prefix']:,} prefixes of {found.attrs['n_strings']:,} strings",
+            n=f"{found.attrs['n_prefixes']:,} prefixes of {found.attrs['n_strings']:,} strings",
             null=f"{words.number(float(found['variance']))}: the variance of the beliefs",
         ),
         alt="Falling lines of loss and of error by step.",
         data=frame,
         width=460,
     )
-    return Section("Along training", [curve, _sequence(results, found, norm)])
+    # What is kept with a bundled net has no predictions of single prefixes.
+    sequence = [_sequence(results, found, norm)] if "predicted" in found else []
+    return Section("Along training", [curve, *sequence])
 
 
 def patching_section(results: xr.DataTree) -> Section | None:

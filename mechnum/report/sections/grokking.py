@@ -259,6 +259,8 @@ def neurons_section(results: xr.DataTree) -> Section | None:
             estimand="Share of the activation's variance over pairs in products of 1, cos and sin "
             "of one frequency in a and in b",
             n=f"{results.attrs['n_prompts']:,} pairs; {progress.sizes['neuron']} neurons",
+            # cos and sin in a, in b, and their four products, of p² − 1 directions in all.
+            null=f"{words.percent(8 / (numbers**2 - 1))} at one frequency, of values at random",
         ),
     )
     return Section("Neurons", [table])

@@ -17,7 +17,7 @@ from mechnum.models import bundled
 from mechnum.models.net_file import load_net
 from mechnum.tasks import processes as P
 from mechnum.tasks.processes import Process
-from mechnum.training import train
+from mechnum.training import history_of, train
 from tests.beliefs.planted import random_net
 from tests.training import tiny
 
@@ -54,7 +54,9 @@ def test_all_parts_and_what_is_left_out(tmp_path):
     train(replace(tiny.PROCESS, snapshot_every=6, checkpoint_every=3), tmp_path)
     model = mn.load(str(tmp_path / "snapshots" / "000010"))
     process = P.find_process(str(model.default_task))
-    found = measure_beliefs(model, process, run=tmp_path, strings=60, position=9)
+    found = measure_beliefs(
+        model, process, history=history_of(tmp_path, tmp_path), strings=60, position=9
+    )
     assert set(found.children) == {"mixed_states", "entropy", "geometry", "snapshots"}
     assert "no position 9" in json.loads(found.attrs["left_out"])["patching"]
     snapshots = found["snapshots"].to_dataset()
@@ -63,8 +65,6 @@ def test_all_parts_and_what_is_left_out(tmp_path):
     assert snapshots["heldout_loss"].isnull().values.tolist() == [True, False, False]
     bound = found["entropy"]["entropy"].values[1:5].mean()
     assert snapshots["bound"].values[1:] == pytest.approx([bound, bound], abs=1e-12)
-    with pytest.raises(MechnumError, match="has no snapshots: give the folder of a run"):
-        measure_beliefs(model, process, run=tmp_path / "nowhere")
 
 
 def verdicts(process: Process) -> set[str]:
