@@ -17,7 +17,8 @@ from mechnum.probes.base import CodeProbe, NumberProbe
 from mechnum.probes.values import whole_numbers
 
 _TOLERANCE = 1e-3
-_STEPS = 20_000
+_STEPS = 2_000
+_SPAN = 100.0  # Nats.
 _CHECK_EVERY = 25
 _FLAT = 1e-12  # Directions with less than this part of the largest singular value are none.
 
@@ -33,26 +34,33 @@ def invert_probe(
     centre: Float[np.ndarray, " d"],
     radius: float,
     numbers: Int[np.ndarray, " number"] | None = None,
+    shape: Float[np.ndarray, "d axis"] | None = None,
 ) -> Float64[np.ndarray, "number d"]:
-    """For each number the state, at most `radius` from `centre`, that the probe is surest shows it.
+    """For each number the state within a ball that the probe is surest shows it.
 
     It minimises the cross-entropy of the probe at that number. Logits ⟨W x + b, code⟩ are linear
-    in the state, so this is a convex problem with one solution. The cross-entropy is
-    log(1 + exp g) with g(x) = log Σ exp(logit_u − logit_v) over the other numbers u; g has the same
-    minimum and does not flatten out where the probe is sure, so that g is what is minimised: by
-    accelerated projected gradients (Beck & Teboulle 2009) with restarts (O'Donoghue & Candès 2015),
-    until the gap to the least value is below a thousandth, or for 20,000 steps.
+    in the state, so this is a convex problem. The cross-entropy is log(1 + exp g) with
+    g(x) = log Σ exp(logit_u − logit_v) over the other numbers u; g has the same minimum and does
+    not flatten out where the probe is sure, so that g is what is minimised: by accelerated
+    projected gradients (Beck & Teboulle 2009) with restarts (O'Donoghue & Candès 2015), until the
+    gap to the least value is below a thousandth, or for 2,000 steps. Logits that span more than 100
+    nats in the ball are scaled down to that: a probe so sharp tells states apart by rounding.
 
     Without a bound there is no minimum: a probe grows surer along a ray for ever. Štefánik et
     al. 2026 start at Gaussian noise and stop after 200,000 steps of gradient descent, so that the
     length of a vector comes from the schedule, and its part that the probe does not read is the
-    noise it began with. Here the length is said, and that part is the centre's.
+    noise it began with. Here the ball is said, and that part is the centre's.
 
     Args:
         probe: fitted, of those that compare a linear reading with codes of numbers.
         centre: the mean state, say.
-        radius: how far from it a state typically is.
+        radius: of the ball.
         numbers: which of the probe's `classes_`; all of them by default.
+        shape: axes of an ellipsoid, as columns; the ball is centre + radius · shape · z with
+            |z| ≤ 1. Without it the ball is round. With the axes of the states, each as long as
+            states vary, the state that is found is as likely as states are: what a probe reads are
+            also directions in which states hardly differ (Haufe et al. 2014), and a round ball
+            goes along these.
 
     Raises:
         InvalidInput: on a probe whose logits are not linear in the state, a centre of another
@@ -65,17 +73,20 @@ def invert_probe(
     wanted = probe.classes_ if numbers is None else whole_numbers(numbers)
     if not (known := np.isin(wanted, probe.classes_)).all():
         raise InvalidInput(f"{wanted[~known][0]} does not compete in the probe: leave it out")
-    weights = probe.codes_.T @ probe.coef_
+    ball = radius * (np.eye(len(middle)) if shape is None else np.asarray(shape))
+    weights = probe.codes_.T @ probe.coef_ @ ball
     # A constant in all logits changes nothing; without it fewer directions are left.
     weights = weights - weights.mean(axis=0)
     _, sizes, axes = np.linalg.svd(weights, full_matrices=False)
     axes = axes[sizes > _FLAT * sizes[0]]
-    slopes = radius * weights @ axes.T
+    slopes = weights @ axes.T
     offsets = probe.decision_function(middle[None])[0]
+    softened = max(1.0, float(np.linalg.norm(slopes, axis=1).max()) / _SPAN)
     targets = np.searchsorted(probe.classes_, wanted)
-    steepest = min(float((slopes**2).sum(axis=1).max()), (radius * float(sizes[0])) ** 2 / 2)
-    found = _least_in_unit_ball(_margins(slopes, offsets, targets), slopes[targets], steepest)
-    return middle + radius * found @ axes
+    objective = _margins(slopes / softened, offsets / softened, targets)
+    steepest = float((slopes**2).sum(axis=1).max() / softened**2)
+    found = _least_in_unit_ball(objective, slopes[targets], steepest)
+    return middle + found @ axes @ ball.T
 
 
 def linear(probe: NumberProbe) -> CodeProbe:

@@ -110,7 +110,7 @@ def steer(
         },
         attrs={
             **prompt_attributes(model, prompts),
-            "probe": repr(vectors.probes[0]),
+            "probe": type(vectors.probes[0]).__name__,
             "seed": seed,
         },
     )

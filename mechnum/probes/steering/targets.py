@@ -88,9 +88,7 @@ def decoded_target(model: Model, prompts: Sequence[Prompts], vectors: SteeringVe
     return Target(vectors.towards[PROBE], which, vectors.tokens[which])
 
 
-def other_value(
-    right: Target, vectors: SteeringVectors, generator: np.random.Generator
-) -> Target:
+def other_value(right: Target, vectors: SteeringVectors, generator: np.random.Generator) -> Target:
     """The probe's vectors of other numbers: each number has one other, the same in all layers."""
     order = generator.permutation(len(vectors.numbers))
     # A cycle through all numbers leaves none in its place.

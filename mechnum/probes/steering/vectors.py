@@ -21,7 +21,9 @@ from mechnum.tasks.answers import answer_tokens
 from mechnum.tasks.prompts import Prompts
 from mechnum.tasks.states import states_of
 
-PROBE, MEANS = "probe", "class means"
+PROBE, ROUND, MEANS = "probe", "probe, any state", "class means"
+
+_FLAT = 1e-6  # Axes along which states vary less than this part of the largest are none.
 
 # States [number, d] for the numbers asked for, from training numbers [row] and states [row, d].
 Rival = Callable[
@@ -38,12 +40,13 @@ class SteeringVectors:
         layers: the layers after which a state is steered.
         numbers: the answers that vectors stand for, in order.
         tokens: the answer token of each number.
-        towards: by name, a vector for each layer and number. "probe": found by inverting the
-            probe (see `invert_probe`), "class means": mean training state of each number; and
-            the rivals.
+        towards: by name, a vector for each layer and number. "probe": the state that the probe is
+            surest of among those that are as likely as training states (see `invert_probe`);
+            "probe, any state": the same among all that are as far from the centre, as the paper's
+            but for the bound; "class means": mean training state of each number; and the rivals.
         centre: mean training state of each layer.
-        radius: root mean square distance of the training states from it; as far from it as this
-            the probe is inverted.
+        radius: root mean square distance of the training states from it; so far from it are the
+            vectors of both inversions, at most.
         probes: the fitted probe of each layer.
     """
 
@@ -94,14 +97,16 @@ def fit_vectors(
     tokens = answer_tokens(model, prompts).numpy()[numbers]
     fresh = cast(CodeProbe, clone(linear(probe))).set_params(numbers=numbers)
     stages = states_of(model, prompts)
-    found: dict[str, list[np.ndarray]] = {name: [] for name in (PROBE, MEANS, *(rivals or {}))}
+    names = (PROBE, ROUND, MEANS, *(rivals or {}))
+    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
     centres, radii, probes = [], [], []
     for layer in track(chosen, "inverting probes"):
         states = stages[layer + 1].astype(np.float64)
         centre = states.mean(axis=0)
-        radius = float(np.sqrt(((states - centre) ** 2).sum(axis=1).mean()))
         fitted = cast(CodeProbe, clone(fresh)).fit(states, answers)
-        found[PROBE].append(invert_probe(fitted, centre, radius))
+        radius = float(np.sqrt(((states - centre) ** 2).sum(axis=1).mean()))
+        found[PROBE].append(likely_states(fitted, states, radius))
+        found[ROUND].append(invert_probe(fitted, centre, radius))
         found[MEANS].append(value_means(answers[:, None].astype(np.float64), states)[1])
         for name, rival in (rivals or {}).items():
             found[name].append(rival(answers, states, numbers))
@@ -117,3 +122,20 @@ def fit_vectors(
         radius=np.array(radii),
         probes=tuple(probes),
     )
+
+
+def likely_states(
+    probe: CodeProbe, states: Float64[np.ndarray, "row d"], radius: float
+) -> Float64[np.ndarray, "number d"]:
+    """The states that a probe is surest of, as far from the mean as `radius`.
+
+    Found in the ellipsoid of the states' covariance, at the distance that states have in it, and
+    from there along the line to the mean.
+    """
+    centre = states.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(states - centre, full_matrices=False)
+    varied = sizes > _FLAT * sizes[0]
+    shape = axes[varied].T * sizes[varied] / np.sqrt(len(states))
+    found = invert_probe(probe, centre, float(np.sqrt(varied.sum())), shape=shape) - centre
+    length = np.linalg.norm(found, axis=1, keepdims=True)
+    return centre + found * radius / np.maximum(length, np.finfo(np.float64).tiny)
