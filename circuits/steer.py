@@ -130,7 +130,7 @@ def _probe(name: ProbeName, answers: np.ndarray, seed: int) -> CodeProbe:
         return FourierRegressionProbe([t for t in PERIODS if t <= 2 * n_numbers], seed=seed)
     if name == "param-sin":
         return ParamSinProbe(
-            H=max(64, 2 * n_numbers), l1=3e-2, steps=1000, validation_share=0, seed=seed
+            H=max(64, 2 * n_numbers), l1=3e-2, steps=1000, validation_share=0.0, seed=seed
         )
     raise MechnumError(f"unknown probe {name!r}: use {' or '.join(get_args(ProbeName))}")
 

@@ -78,8 +78,9 @@ def _lead(results: xr.DataTree) -> str:
     found = results["steering"].to_dataset()
     right, n = int(found["right_before"].sum()), found.sizes["prompt"]
     return (
-        f"The model answers {right:,} of {n:,} test prompts correctly ({words.percent(right / n)}); "
-        f"{int(results.attrs['n_train']):,} others trained the probes."
+        f"The model answers {right:,} of {n:,} test prompts correctly "
+        f"({words.percent(right / n)}); {int(results.attrs['n_train']):,} others trained the "
+        "probes."
     )
 
 

@@ -74,12 +74,11 @@ def best_steering(
             random_directions(own, centre, np.random.default_rng(stream)) for stream in streams
         ]
         _, right, _ = judged_answers(model, tested, vectors, random, [layer], (alpha,))
-        cell = (
-            second.drop_dims("draw")
-            .sel(vector=name, layer=layer, alpha=alpha)
-            .reset_coords(drop=True)
+        # These are other draws than those of the whole grid.
+        cell = second.drop_dims("draw").sel(vector=name, layer=layer, alpha=alpha)
+        cell = cell.reset_coords(drop=True).assign(
+            random_right=(("draw", "prompt"), right[:, 0, 0])
         )
-        cell = cell.assign(random_right=(("draw", "prompt"), right[:, 0, 0]))
         cells.append(_scores(cell).assign(layer=layer, alpha=alpha, chosen_accuracy=accuracy))
     names = xr.DataArray(list(targets), dims="vector", name="vector")
     joined = cast(xr.Dataset, xr.concat(cells, names, combine_attrs="drop"))

@@ -1,0 +1,89 @@
+"""Inverted probes are the least of a convex problem, found again by a solver of SciPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from mechnum.errors import InvalidInput
+from mechnum.probes import (
+    FourierRegressionProbe,
+    LinearNumberProbe,
+    LogNumberProbe,
+    ParamSinProbe,
+    invert_probe,
+)
+from mechnum.probes.steering.vectors import likely_states
+from tests.probes.planted import circles
+
+PERIODS = (10, 5, 2)
+NUMBERS = np.repeat(np.arange(10), 8)
+STATES = circles(NUMBERS, PERIODS, 16, 0.3) + 3
+CENTRE = STATES.mean(axis=0)
+
+
+def cross_entropy(probe, state, number):
+    logits = probe.codes_.T @ (probe.coef_ @ state + probe.intercept_) + probe.offsets_
+    return -log_softmax(logits)[number]
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [
+        FourierRegressionProbe(PERIODS),
+        ParamSinProbe(H=20, steps=100, validation_share=0.0),
+        LinearNumberProbe(),
+    ],
+    ids=lambda probe: type(probe).__name__,
+)
+def test_no_state_of_the_ball_has_less_cross_entropy(probe):
+    """Also where the least lies inside: in the middle of a line no number can be made sure."""
+    fitted = probe.fit(STATES, NUMBERS)
+    found = invert_probe(fitted, CENTRE, 1.5, numbers=np.array([3, 0]))
+    assert (np.linalg.norm(found - CENTRE, axis=1) <= 1.5 + 1e-9).all()
+    for number, own in zip((3, 0), found, strict=True):
+        ball = {"type": "ineq", "fun": lambda x: 1.5**2 - ((x - CENTRE) ** 2).sum()}
+        best = minimize(
+            lambda x, number=number: np.log(cross_entropy(fitted, x, number)),
+            CENTRE,
+            constraints=[ball],
+            method="SLSQP",
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+        assert np.log(cross_entropy(fitted, own, number)) < best.fun + 5e-3
+
+
+def test_states_are_as_likely_as_training_states_and_as_far():
+    """A direction in which states hardly vary is where a round ball goes, and a likely state not."""
+    generator = np.random.default_rng(0)
+    quiet = np.eye(16)[0]
+    flat = STATES - np.outer(STATES @ quiet, quiet)
+    # A thousandth of the numbers' own spread, without any noise: perfectly readable.
+    states = flat + 1e-2 * np.outer((NUMBERS - 4.5) + 1e-3 * generator.normal(size=80), quiet)
+    fitted = FourierRegressionProbe(PERIODS, alphas=(0.0,)).fit(states, NUMBERS)
+    radius = float(np.sqrt(((states - states.mean(0)) ** 2).sum(1).mean()))
+    likely = likely_states(fitted, states, radius) - states.mean(0)
+    np.testing.assert_allclose(np.linalg.norm(likely, axis=1), radius)
+    round_ball = invert_probe(fitted, states.mean(0), radius) - states.mean(0)
+    means = np.stack([states[NUMBERS == v].mean(0) for v in range(10)]) - states.mean(0)
+
+    def cosine(vectors):
+        norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(means, axis=1)
+        return float(((vectors * means).sum(1) / norms).mean())
+
+    assert np.abs(likely @ quiet).max() < 0.1 * radius
+    assert cosine(likely) > 0.7 > cosine(round_ball) + 0.05
+
+
+def test_what_cannot_be_inverted_is_refused():
+    fitted = LinearNumberProbe().fit(STATES, NUMBERS)
+    with pytest.raises(InvalidInput, match="LogNumberProbe has no logits that are linear"):
+        invert_probe(LogNumberProbe().fit(STATES, NUMBERS), CENTRE, 1.0)
+    with pytest.raises(InvalidInput, match="radius is 0.0"):
+        invert_probe(fitted, CENTRE, 0.0)
+    with pytest.raises(InvalidInput, match="12 does not compete"):
+        invert_probe(fitted, CENTRE, 1.0, np.array([12]))
+    with pytest.raises(InvalidInput, match="dimensions"):
+        invert_probe(fitted, CENTRE[:3], 1.0)
