@@ -288,7 +288,7 @@ def steering_figures() -> xr.Dataset:
     return xr.Dataset(
         {"repaired": ("task", list(_REPAIRED.values()))},
         {"task": list(_REPAIRED)},
-        {"of": "Llama-3.2-3B", "source": "Štefánik et al. 2026, steering"},
+        {"of": "Llama-3.2-3B", "source": "Štefánik et al. 2026 (arXiv 2510.26285)"},
     )
 
 

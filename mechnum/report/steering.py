@@ -60,7 +60,7 @@ def steering_summary(results: xr.DataTree) -> Group:
         table.add_row(
             row["vector"],
             str(row["layer"]),
-            words.number(row["alpha"]),
+            f"{row['alpha']:g}",
             *shown[:2],
             words.q_value(row["p"]),
             shown[2],
@@ -88,7 +88,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What each kind of vector does at its best, in a sentence."""
     points = []
     for row in best_frame(results).to_dict("records"):
-        place = f"{words.after_layer(int(row['layer']))}, α = {words.number(row['alpha'])}"
+        place = f"{words.after_layer(int(row['layer']))}, α = {row['alpha']:g}"
         repaired, random = words.percent(row["repaired"]), words.percent(row["random"])
         broken = row["broken"]
         text = (

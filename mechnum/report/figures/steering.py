@@ -15,6 +15,7 @@ from mechnum.report.figures.style import (
     panels,
     series,
     values,
+    whole_ticks,
 )
 
 _COLUMNS = 4
@@ -30,7 +31,7 @@ def steering_maps(frame: pd.DataFrame, share: str) -> go.Figure:
     rows = -(-len(kinds) // _COLUMNS)
     height = 110 + rows * (90 + min(max(14 * len(layers), 90), 320))
     figure = panels(
-        kinds, height, _COLUMNS, horizontal_spacing=0.035, vertical_spacing=0.36 / (2 * rows)
+        kinds, height, _COLUMNS, horizontal_spacing=0.035, vertical_spacing=0.5 / (2 * rows)
     )
     for index, kind in enumerate(kinds):
         own = frame[frame["vector"] == kind]
@@ -49,10 +50,10 @@ def steering_maps(frame: pd.DataFrame, share: str) -> go.Figure:
             **place,
         )
         last = index >= len(kinds) - _COLUMNS
-        strengths = [words.number(float(alpha), 2) for alpha in grid.columns]
+        strengths = [f"{alpha:g}" for alpha in grid.columns]
         figure.update_xaxes(
             title="α" if last else "", showgrid=False, zeroline=False, tickangle=0,
-            **label_ticks(strengths), **place,
+            **label_ticks(strengths, 4), **place,
         )  # fmt: skip
         figure.update_yaxes(
             title="layer" if index % _COLUMNS == 0 else "",
@@ -84,7 +85,7 @@ def reading_lines(frame: pd.DataFrame, chance: float) -> go.Figure:
         )
     figure.add_hline(y=chance, line={"dash": "dot", "width": 1}, annotation_text="chance")
     figure.update_layout(
-        xaxis={"title": {"text": "layer"}},
+        xaxis={"title": {"text": "layer"}, **whole_ticks(int(frame["layer"].max()) + 1)},
         yaxis={"title": {"text": "right answer read"}, "tickformat": ".0%", "range": [0, 1.02]},
     )
     return figure
@@ -96,6 +97,6 @@ def _hover(frame: pd.DataFrame, share: str) -> list[str]:
         ends = words.interval(row[share], row[f"{share}_low"], row[f"{share}_high"], sign=False)
         texts.append(
             f"<b>{row['vector']}</b>, {words.after_layer(int(row['layer']))}, "
-            f"α = {words.number(row['alpha'], 3)}<br>{share} {ends}"
+            f"α = {row['alpha']:g}<br>{share} {ends}"
         )
     return texts

@@ -142,6 +142,6 @@ def _paper(results: xr.DataTree) -> str:
         for task in paper["task"].values
     ]
     return (
-        f"{paper.attrs['source']}, repaired {words.listed(said)} of {paper.attrs['of']}, at the "
+        f"{paper.attrs['source']} repaired {words.listed(said)} of {paper.attrs['of']}, at the "
         "best of its cells. That is another model with other tasks: nothing here reproduces it."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import logsumexp
 
 from mechnum.errors import InvalidInput
 from mechnum.probes import (
@@ -15,6 +15,7 @@ from mechnum.probes import (
     ParamSinProbe,
     invert_probe,
 )
+from mechnum.probes.base import CodeProbe
 from mechnum.probes.steering.vectors import likely_states
 from tests.probes.planted import circles
 
@@ -24,16 +25,38 @@ STATES = circles(NUMBERS, PERIODS, 16, 0.3) + 3
 CENTRE = STATES.mean(axis=0)
 
 
-def cross_entropy(probe, state, number):
+class Dictated(CodeProbe):
+    """The logit of each number is its coordinate."""
+
+    def __init__(self, numbers=None):
+        self.numbers = numbers
+
+    def _fit(self, states, values):
+        n, d = len(self.classes_), states.shape[1]
+        self.coef_, self.intercept_ = np.eye(n, d), np.zeros(n)
+        self.codes_, self.offsets_ = np.eye(n), np.zeros(n)
+
+
+def margin(probe, state, number):
+    """Log odds of all other numbers: as the cross-entropy, but never rounded to 0."""
     logits = probe.codes_.T @ (probe.coef_ @ state + probe.intercept_) + probe.offsets_
-    return -log_softmax(logits)[number]
+    return logsumexp(np.delete(logits, number)) - logits[number]
+
+
+def test_a_probe_with_one_axis_for_each_number_is_surest_along_it():
+    """By symmetry: the least of log Σ exp(x_u − x_v) on a ball is where all others are equal."""
+    fitted = Dictated().fit(STATES, NUMBERS)
+    found = invert_probe(fitted, np.zeros(16), 2.0)
+    away = np.eye(10, 16) - np.pad(np.full((10, 10), 0.1), ((0, 0), (0, 6)))
+    expected = 2 * away / np.linalg.norm(away, axis=1, keepdims=True)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(
     "probe",
     [
         FourierRegressionProbe(PERIODS),
-        ParamSinProbe(H=20, steps=100, validation_share=0.0),
+        pytest.param(ParamSinProbe(H=20, steps=50, validation_share=0.0), marks=pytest.mark.slow),
         LinearNumberProbe(),
     ],
     ids=lambda probe: type(probe).__name__,
@@ -46,13 +69,13 @@ def test_no_state_of_the_ball_has_less_cross_entropy(probe):
     for number, own in zip((3, 0), found, strict=True):
         ball = {"type": "ineq", "fun": lambda x: 1.5**2 - ((x - CENTRE) ** 2).sum()}
         best = minimize(
-            lambda x, number=number: np.log(cross_entropy(fitted, x, number)),
+            lambda x, number=number: margin(fitted, x, number),
             CENTRE,
             constraints=[ball],
             method="SLSQP",
-            options={"maxiter": 500, "ftol": 1e-12},
+            options={"maxiter": 500, "ftol": 1e-9},
         )
-        assert np.log(cross_entropy(fitted, own, number)) < best.fun + 5e-3
+        assert margin(fitted, own, number) < best.fun + 0.01 * max(1, abs(best.fun))
 
 
 def test_states_are_as_likely_as_training_states_and_as_far():
@@ -73,8 +96,10 @@ def test_states_are_as_likely_as_training_states_and_as_far():
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(means, axis=1)
         return float(((vectors * means).sum(1) / norms).mean())
 
-    assert np.abs(likely @ quiet).max() < 0.1 * radius
-    assert cosine(likely) > 0.7 > cosine(round_ball) + 0.05
+    assert np.abs(likely @ quiet).max() < 0.05 * radius
+    assert np.abs(round_ball @ quiet).max() > 0.5 * radius
+    assert cosine(likely) > 0.9
+    assert cosine(round_ball) < 0.8
 
 
 def test_what_cannot_be_inverted_is_refused():

@@ -38,7 +38,7 @@ def measured():
     model = planted.net()
     test = pooled([planted.prompts(wrong=False), planted.prompts(wrong=True)])
     vectors = fit_vectors(model, planted.prompts(wrong=False), PROBE)
-    found = steer(model, test, vectors, (0.0, 0.3, 1.0), draws=40, seed=0)
+    found = steer(model, test, vectors, (0.0, 0.3, 1.0), draws=15, seed=0)
     return model, test, vectors, found
 
 
@@ -47,8 +47,10 @@ def test_vectors_of_a_planted_net_are_its_codes(measured):
     state = planted.CODES + 2 * planted.COMMON
     np.testing.assert_allclose(vectors.centre[0], state.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(vectors.towards["class means"][1], state, atol=1e-6)
-    # The codes are a simplex, so that the surest state of a number is its own.
-    np.testing.assert_allclose(vectors.towards["probe"][1], state, atol=0.02)
+    # Codes of equal length at equal angles: each vector is nearest to its own number's.
+    along = (vectors.towards["probe"][1] - vectors.centre[1]) @ planted.CODES.T
+    np.testing.assert_array_equal(along.argmax(axis=1), np.arange(planted.N))
+    np.testing.assert_allclose(vectors.lengths("probe"), vectors.radius[:, None].repeat(6, 1))
 
 
 def test_nothing_changes_at_0_and_all_is_repaired_at_1(measured):
@@ -75,9 +77,9 @@ def test_controls_do_not_write_the_right_answer(measured):
     decoded = full.sel(vector="decoded")
     assert float(decoded["repaired"].max()) == float(decoded["broken"].max()) == 0
     # One of six numbers is the one that a random state reads.
-    assert float(full["random_repaired"].mean()) == pytest.approx(1 / 6, abs=0.05)
+    assert float(full["random_repaired"].mean()) == pytest.approx(1 / 6, abs=0.1)
     drawn = full["random_right"].mean(("draw", "layer"))
-    assert float(drawn.std()) < 0.1
+    assert float(drawn.max()) < 0.6
     # One state for all reads one number for all, or none.
     assert float(full.sel(vector="mean state")["right"].mean("prompt").max()) <= 1 / 6
 
@@ -102,10 +104,10 @@ def test_the_best_cell_is_scored_on_other_questions(measured):
         best_steering(model, right, vectors, sweep, 1)
 
 
-@pytest.mark.parametrize("build", [fixtures.llama, fixtures.gptj], ids=["llama", "gptj"])
-def test_mixed_runs_are_those_of_plain_hooks(build):
+@pytest.mark.parametrize("name", fixtures.rest_slow(["llama grouped", "gptj"], "llama grouped"))
+def test_mixed_runs_are_those_of_plain_hooks(name):
     """Prompts of two lengths, in one batch and in many."""
-    net = build()
+    net = fixtures.ARCHITECTURES[name]()
     model, prompts = mn.wrap(net), sums(9, long=4)
     generator = np.random.default_rng(0)
     vectors, which = 2 * generator.normal(size=(4, 32)), generator.integers(0, 4, size=9)
@@ -186,5 +188,5 @@ def test_what_cannot_be_steered_is_refused(measured):
     single = [group.select(torch.tensor([0, 3, 6, 9, 12, 15])) for group in test]
     with pytest.raises(MechnumError, match="every question is needed for training"):
         training_split(single)
-    with pytest.raises(MechnumError, match="train_share is 1"):
-        training_split(test, 1)
+    with pytest.raises(MechnumError, match="train_share is 1.0"):
+        training_split(test, 1.0)
