@@ -87,7 +87,7 @@ def test_page_and_summary_say_what_was_measured(found, tmp_path):
     for block in blocks:
         if block.kind == "figure":
             caption = block.caption
-            assert caption.estimand and caption.n and caption.null, block.title
+            assert all((caption.estimand, caption.n, caption.null)), block.title
     html = page.html()
     assert "no way to repair a model" in html
     assert "nothing here reproduces it" in html

@@ -79,7 +79,7 @@ def test_no_state_of_the_ball_has_less_cross_entropy(probe):
 
 
 def test_states_are_as_likely_as_training_states_and_as_far():
-    """A direction in which states hardly vary is where a round ball goes, and a likely state not."""
+    """A round ball goes where states hardly vary; a likely state does not."""
     generator = np.random.default_rng(0)
     quiet = np.eye(16)[0]
     flat = STATES - np.outer(STATES @ quiet, quiet)
@@ -90,7 +90,7 @@ def test_states_are_as_likely_as_training_states_and_as_far():
     likely = likely_states(fitted, states, radius) - states.mean(0)
     np.testing.assert_allclose(np.linalg.norm(likely, axis=1), radius)
     round_ball = invert_probe(fitted, states.mean(0), radius) - states.mean(0)
-    means = np.stack([states[NUMBERS == v].mean(0) for v in range(10)]) - states.mean(0)
+    means = np.stack([states[v == NUMBERS].mean(0) for v in range(10)]) - states.mean(0)
 
     def cosine(vectors):
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(means, axis=1)
@@ -106,7 +106,7 @@ def test_what_cannot_be_inverted_is_refused():
     fitted = LinearNumberProbe().fit(STATES, NUMBERS)
     with pytest.raises(InvalidInput, match="LogNumberProbe has no logits that are linear"):
         invert_probe(LogNumberProbe().fit(STATES, NUMBERS), CENTRE, 1.0)
-    with pytest.raises(InvalidInput, match="radius is 0.0"):
+    with pytest.raises(InvalidInput, match="give a length above 0"):
         invert_probe(fitted, CENTRE, 0.0)
     with pytest.raises(InvalidInput, match="12 does not compete"):
         invert_probe(fitted, CENTRE, 1.0, np.array([12]))

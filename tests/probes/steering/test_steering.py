@@ -68,7 +68,7 @@ def test_nothing_changes_at_0_and_all_is_repaired_at_1(measured):
 
 
 def test_controls_do_not_write_the_right_answer(measured):
-    _, _, vectors, found = measured
+    _, _, _, found = measured
     full = found.sel(alpha=1)
     other = full.sel(vector="other value")
     assert not other["right"].any()
@@ -188,5 +188,5 @@ def test_what_cannot_be_steered_is_refused(measured):
     single = [group.select(torch.tensor([0, 3, 6, 9, 12, 15])) for group in test]
     with pytest.raises(MechnumError, match="every question is needed for training"):
         training_split(single)
-    with pytest.raises(MechnumError, match="train_share is 1.0"):
+    with pytest.raises(MechnumError, match="give a share above 0 and below 1"):
         training_split(test, 1.0)
