@@ -21,7 +21,7 @@ from tests.probes.steering import planted
 
 @dataclass(frozen=True)
 class Planted(Task):
-    """Every answer six times, half of them answered wrongly."""
+    """Every answer in eighteen prompts, a third of them answered wrongly."""
 
     wrong: bool = True
     name = "planted"
@@ -30,9 +30,9 @@ class Planted(Task):
         return "tokens {a} {b}"
 
     def _build(self, model):
-        draws = [planted.prompts(wrong=False, copies=6)]
+        draws = [planted.prompts(wrong=False, copies=12)]
         if self.wrong:
-            draws.append(planted.prompts(wrong=True, copies=12))
+            draws.append(planted.prompts(wrong=True, copies=6))
         return pooled(draws)
 
     def _spelling(self, model):
@@ -51,8 +51,9 @@ def test_every_part_is_of_the_same_run(found):
     assert set(found["vectors"]["vector"].values) <= set(swept["vector"].values)
     means = found["vectors"].to_dataset().sel(vector="class means")
     np.testing.assert_allclose(means["cosine"], 1)
-    # Half of the training states are those of another number, so that the mean is between two.
-    assert float(best["repaired"].sel(vector="probe")) >= 0.5
+    # Two thirds of a number's training states are its own.
+    assert float(best["repaired"].sel(vector="class means")) == 1
+    assert float(best["broken"].sel(vector="class means")) == 0
     assert found["paper"]["repaired"].values.tolist() == [0.30, 0.42]
 
 
