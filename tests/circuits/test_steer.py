@@ -24,7 +24,10 @@ class Planted(Task):
     """Every answer in eighteen prompts, a third of them answered wrongly."""
 
     wrong: bool = True
-    name = "planted"
+
+    @property
+    def name(self):
+        return "planted"
 
     def form(self, model):
         return "tokens {a} {b}"
@@ -92,10 +95,10 @@ def test_page_and_summary_say_what_was_measured(found, tmp_path):
     html = page.html()
     assert "no way to repair a model" in html
     assert "nothing here reproduces it" in html
-    console = Console(file=io.StringIO(), width=140)
-    console.print(steering_summary(found))
+    printed = io.StringIO()
+    Console(file=printed, width=140).print(steering_summary(found))
     for name in found["best"]["vector"].values:
-        assert str(name) in console.file.getvalue()
+        assert str(name) in printed.getvalue()
 
 
 def test_what_cannot_be_measured_is_refused():
