@@ -66,6 +66,9 @@ _RATES = {
     ),
     1.0: ("Model B", (0.3336, 0.8483, 0.8849), {}),
 }
+# Štefánik et al. 2026 (arXiv 2510.26285), steering: Llama-3.2-3B, share of wrong answers repaired
+# with vectors of the right answers.
+_REPAIRED = {"multiplication": 0.30, "division": 0.42}
 _OTHER_SEED = (
     "Both nets have the same shapes. Unless they are the same checkpoint, their seeds and training "
     "differ, and keys, losses and ranks with these."
@@ -273,6 +276,19 @@ def clock_pizza_figures(
         if verdict.attrs["triples"] == "published"
         else f"with triples of {verdict.attrs['triples']}",
         comparison=_OTHER_SEED,
+    )
+
+
+def steering_figures() -> xr.Dataset:
+    """What steering towards the right answer repaired in the paper, of another model and tasks.
+
+    Returns:
+        `repaired` over task; attributes `of` and `source`.
+    """
+    return xr.Dataset(
+        {"repaired": ("task", list(_REPAIRED.values()))},
+        {"task": list(_REPAIRED)},
+        {"of": "Llama-3.2-3B", "source": "Štefánik et al. 2026 (arXiv 2510.26285)"},
     )
 
 

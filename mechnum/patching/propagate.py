@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from mechnum.models.decoder import Decoder, KeysValues, StateName
@@ -59,8 +59,8 @@ def propagate(
     decoder: Decoder,
     base: Run,
     patches: Sequence[Patches],
-    score: Callable[[Float[Tensor, "row pair d_model"]], Float[Tensor, "row pair"]],
-) -> list[Float[Tensor, "_ pair"]]:
+    score: Callable[[Float[Tensor, "row pair d_model"]], Shaped[Tensor, "row pair"]],
+) -> list[Shaped[Tensor, "_ pair"]]:
     """The score of the last residual at the last position, for each row of each of the patches.
 
     Args:

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from mechnum.probes.residues import ResidueProbe
     from mechnum.probes.similarity import number_similarity
     from mechnum.probes.sinusoidal import ParamSinProbe, SinProbe
+    from mechnum.probes.steering.choice import best_steering
+    from mechnum.probes.steering.inversion import invert_probe
+    from mechnum.probes.steering.questions import training_split
+    from mechnum.probes.steering.sweep import steer
+    from mechnum.probes.steering.vectors import SteeringVectors, fit_vectors
     from mechnum.probes.tables import (
         StateTable,
         context_tables,
@@ -44,9 +49,13 @@ _HOMES = {
     "ResidueProbe": "residues",
     "SinProbe": "sinusoidal",
     "StateTable": "tables",
+    "SteeringVectors": "steering.vectors",
+    "best_steering": "steering.choice",
     "collect_states": "collection",
     "context_tables": "tables",
     "evaluate": "evaluation",
+    "fit_vectors": "steering.vectors",
+    "invert_probe": "steering.inversion",
     "layer_table": "tables",
     "layer_tables": "tables",
     "leave_one_out_transfer": "transfer",
@@ -55,8 +64,10 @@ _HOMES = {
     "number_similarity": "similarity",
     "probe_accuracy": "evaluation",
     "probe_transfer": "transfer",
+    "steer": "steering.sweep",
     "token_rows": "other_tokens",
     "token_table": "controls",
+    "training_split": "steering.questions",
     "value_split": "values",
 }
 
@@ -71,9 +82,13 @@ __all__ = [
     "ResidueProbe",
     "SinProbe",
     "StateTable",
+    "SteeringVectors",
+    "best_steering",
     "collect_states",
     "context_tables",
     "evaluate",
+    "fit_vectors",
+    "invert_probe",
     "layer_table",
     "layer_tables",
     "leave_one_out_transfer",
@@ -82,8 +97,10 @@ __all__ = [
     "number_similarity",
     "probe_accuracy",
     "probe_transfer",
+    "steer",
     "token_rows",
     "token_table",
+    "training_split",
     "value_split",
 ]
 

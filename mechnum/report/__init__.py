@@ -46,6 +46,8 @@ _WHERE = {
     "score_frame": "frames",
     "spectra_summary": "largest_spectra",
     "spectrum_frame": "spectra",
+    "steering_page": "steering",
+    "steering_summary": "steering",
     "strongest_frame": "spectra",
     "summary_frame": "summary",
     "trace_page": "trace",

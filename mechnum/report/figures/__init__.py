@@ -62,6 +62,7 @@ from mechnum.report.figures.spectra import (
     spectrum_map,
     wave_lines,
 )
+from mechnum.report.figures.steering import reading_lines, steering_maps
 
 __all__ = [
     "METHODS",
@@ -107,6 +108,7 @@ __all__ = [
     "planes",
     "planes_frame",
     "r2_by_layer",
+    "reading_lines",
     "residue_bars",
     "residue_map",
     "scores_by_layer",
@@ -115,6 +117,7 @@ __all__ = [
     "spectrum_map",
     "square_map",
     "stage_lines",
+    "steering_maps",
     "step_lines",
     "strongest",
     "structure_of_numbers",

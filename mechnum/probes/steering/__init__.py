@@ -1,0 +1,1 @@
+"""Steering states towards numbers, with vectors that are found by inverting probes."""
