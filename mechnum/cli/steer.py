@@ -71,7 +71,7 @@ def steer(
     strengths = numbers_in(alphas, "--alphas")
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        from mechnum.circuits.steer import measure_steering
+        from mechnum.circuits.instruments.steer import measure_steering
         from mechnum.report import save, steering_summary
 
         found = measure_steering(

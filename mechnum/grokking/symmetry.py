@@ -161,9 +161,7 @@ def _gradients(chosen: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def _triples(p: int, n: int, seed: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if positive_integer("n", n) > p**3:
-        raise InvalidInput(
-            f"there are {p**3} triples of p = {p}, not {n}: give an n of at most {p**3}"
-        )
+        raise InvalidInput(f"{n} triples are more than p = {p} has: give {p**3} at most")
     if seed is None:
         if p > LARGEST_SHUFFLED:
             raise InvalidInput(

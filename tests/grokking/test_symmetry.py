@@ -130,7 +130,7 @@ def test_batches_do_not_matter():
 
 
 def test_more_triples_than_there_are_is_refused():
-    with pytest.raises(InvalidInput, match="there are 125 triples of p = 5, not 126"):
+    with pytest.raises(InvalidInput, match="126 triples are more than p = 5 has"):
         mn.grokking.gradient_symmetricity(clock(5, [1]), n=126)
 
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import mechnum as mn
-from mechnum.circuits.steer import measure_steering
+from mechnum.circuits.instruments.steer import measure_steering
 from mechnum.errors import MechnumError
 from mechnum.probes.steering.questions import pooled
 from mechnum.report import page_of, read_netcdf, save, steering_summary
