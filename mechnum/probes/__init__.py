@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from mechnum.probes.evaluation import evaluate, probe_accuracy
     from mechnum.probes.lenses import lens_accuracy
     from mechnum.probes.ordinals import leave_one_value_out
-    from mechnum.probes.other_tokens import token_rows
+    from mechnum.probes.number_places import place_rows, reading_of, shared_numbers, word_rows
+    from mechnum.probes.other_tokens import shared_words, token_rows
     from mechnum.probes.regression import (
         CircularDigitProbe,
         FourierRegressionProbe,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
         LogNumberProbe,
     )
     from mechnum.probes.residues import ResidueProbe
-    from mechnum.probes.similarity import number_similarity
+    from mechnum.probes.similarity import number_similarity, similarity_map
     from mechnum.probes.sinusoidal import ParamSinProbe, SinProbe
     from mechnum.probes.tables import (
         StateTable,
@@ -53,11 +54,17 @@ _HOMES = {
     "leave_one_value_out": "ordinals",
     "lens_accuracy": "lenses",
     "number_similarity": "similarity",
+    "place_rows": "number_places",
     "probe_accuracy": "evaluation",
     "probe_transfer": "transfer",
+    "reading_of": "number_places",
+    "shared_numbers": "number_places",
+    "shared_words": "other_tokens",
+    "similarity_map": "similarity",
     "token_rows": "other_tokens",
     "token_table": "controls",
     "value_split": "values",
+    "word_rows": "number_places",
 }
 
 __all__ = [
@@ -80,11 +87,17 @@ __all__ = [
     "leave_one_value_out",
     "lens_accuracy",
     "number_similarity",
+    "place_rows",
     "probe_accuracy",
     "probe_transfer",
+    "reading_of",
+    "shared_numbers",
+    "shared_words",
+    "similarity_map",
     "token_rows",
     "token_table",
     "value_split",
+    "word_rows",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
