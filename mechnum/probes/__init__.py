@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from mechnum.probes.controls import token_table
     from mechnum.probes.evaluation import evaluate, probe_accuracy
     from mechnum.probes.lenses import lens_accuracy
-    from mechnum.probes.ordinals import leave_one_value_out
     from mechnum.probes.number_places import place_rows, reading_of, shared_numbers, word_rows
+    from mechnum.probes.ordinals import leave_one_value_out
     from mechnum.probes.other_tokens import shared_words, token_rows
     from mechnum.probes.regression import (
         CircularDigitProbe,

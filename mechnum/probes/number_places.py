@@ -154,9 +154,7 @@ def word_rows(
             states = states_of(model, [_with_words(model, ids, reading)], "n").astype(np.float64)
             found |= {layer_place(layer): states[1 + layer] for layer in range(len(states) - 1)}
     if unknown := [place for place in places if place not in found]:
-        raise MechnumError(
-            f"{model.name} has no {unknown[0]}: use one of {', '.join(found)}"
-        )
+        raise MechnumError(f"{model.name} has no {unknown[0]}: use one of {', '.join(found)}")
     return {place: found[place] for place in places}
 
 
@@ -184,9 +182,7 @@ def _with_words(model: Model, ids: Sequence[int], reading: Reading) -> TokenSequ
     return found
 
 
-def _tokens(
-    model: Model | TokenTable, numbers: Sequence[int], template: str
-) -> NumberTokens:
+def _tokens(model: Model | TokenTable, numbers: Sequence[int], template: str) -> NumberTokens:
     prefix, suffix = around(template)
     return NumberTokens.of(model.tokenizer, numbers, prefix, suffix, model.name)
 

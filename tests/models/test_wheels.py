@@ -16,8 +16,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mechnum.errors import MechnumError
-from mechnum.models import fetched, load, load_table, load_tokenizer
-from mechnum.models.fetched import MINILM, SMOLLM2
+from mechnum.models import fetched
+from mechnum.models.fetched import SMOLLM2
 from mechnum.models.gguf import file_sha256
 from mechnum.models.wheels import extract
 from mechnum.progress import reported_to
