@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from jaxtyping import Float64
 from mechnum.circuits.published import similarity_figures
 from mechnum.circuits.transfer import answer_transfer, number_transfer
 from mechnum.errors import MechnumError
-from mechnum.models import Model, TokenTable
+from mechnum.models import Model, TokenTable, bundled
+from mechnum.models.load import card_of
 from mechnum.patching.provenance import versions
 from mechnum.probes import (
     number_similarity,
@@ -162,6 +164,9 @@ def measure_similarity(
         "versions": json.dumps(versions()),
         **(said or {}),
     }
+    known = bundled()
+    if about := {m.name: _about(known[m.name]) for m in models if m.name in known}:
+        attrs["about"] = json.dumps(about)
     if left_out:
         attrs["left_out"] = json.dumps(left_out)
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **found})
@@ -278,6 +283,12 @@ def _digit_rows(numbers: range) -> xr.DataArray:
         dims=("number", "dimension"),
         coords={"number": values},
     )
+
+
+def _about(folder: Path) -> str:
+    """What the card says: models may be alike since they started alike."""
+    card = card_of(folder)
+    return f"{card['about']} Not for: {card['not_for']}"
 
 
 def _family(model: Model | TokenTable) -> str:

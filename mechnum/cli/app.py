@@ -23,6 +23,7 @@ from mechnum.cli.options import Quiet
 from mechnum.cli.patch import patch
 from mechnum.cli.paths import paths
 from mechnum.cli.reproduce import reproduce
+from mechnum.cli.similarity import similarity
 from mechnum.cli.trace import trace
 from mechnum.cli.train import train
 from mechnum.cli.verify import verify
@@ -51,6 +52,7 @@ for command in (
     filter_,
     grokking,
     clock_pizza,
+    similarity,
     verify,
     numbers,
     models,

@@ -177,7 +177,7 @@ def _load_hf(
         raise MechnumError(
             f"{name} lacks {len(missing)} weights (first: {missing[0]}): get the model again"
         )
-    card = _card(Path(source))
+    card = card_of(Path(source))
     return wrap(
         model.to(device).eval(),
         tokenizer,
@@ -233,9 +233,10 @@ def _load_native(path: Path, name: str, device: torch.device, dtype: torch.dtype
     return wrap(bridge, name=name, default_task=None if file.task is None else file.task.text)
 
 
-def _card(folder: Path) -> dict[str, Any]:
+def card_of(folder: Path) -> dict[str, Any]:
+    """What the card in a model's folder says; nothing where there is none."""
     card = folder / CARD_FILE
-    return json.loads(card.read_text()) if card.is_file() else {}
+    return json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
 
 
 def _looks_like_path(name: str) -> bool:
