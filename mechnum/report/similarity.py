@@ -15,6 +15,7 @@ from mechnum.report.sections.similarity import (
     chance_section,
     frequencies_section,
     map_section,
+    models_section,
     published_ranges,
     transfer_section,
 )
@@ -38,6 +39,7 @@ def similarity_page(results: xr.DataTree) -> Page:
         map_section(results),
         frequencies_section(results),
         transfer_section(results),
+        models_section(results),
         published_ranges(results),
         provenance_section(results),
     ]
@@ -121,22 +123,20 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         )
     )
     points += _transfers(results)
-    points += [(f"About {name}", text) for name, text in _about(results).items()]
     left = reading.structured(results.attrs.get("left_out", {}))
     return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
 
 
 def _read(results: xr.DataTree) -> str:
-    how = [
-        f"{name} in {text.removesuffix(', single')}"
-        if text.endswith(", single")
-        else f"{name} at their last token in {text.removesuffix(', last')}"
-        for name, text in reading.structured(results.attrs["read"]).items()
-    ]
-    return (
-        f"{results.attrs['numbers']}, the longest run that all can read; read by "
-        f"{words.listed(how)}"
-    )
+    """Which numbers, and in which text each model reads them."""
+    texts: dict[str, list[str]] = {}
+    for name, how in reading.structured(results.attrs["read"]).items():
+        template, _, digits = how.rpartition(", ")
+        token = "as one token" if digits == "single" else "at their last token"
+        place = "alone" if template == "'{n}'" else f"in {template}"
+        texts.setdefault(f"{token}, {place}", []).append(name)
+    said = "; ".join(f"{words.listed(names)} {how}" for how, names in texts.items())
+    return f"{results.attrs['numbers']}, the longest run that all can read. Read by {said}"
 
 
 def _beside_chance(frame: pd.DataFrame, nulls: list[str]) -> str:
@@ -178,7 +178,3 @@ def _transfers(results: xr.DataTree) -> list[tuple[str, str]]:
             )
         )
     return points
-
-
-def _about(results: xr.DataTree) -> dict[str, str]:
-    return dict(reading.structured(results.attrs.get("about", {})))

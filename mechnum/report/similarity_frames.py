@@ -5,8 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
-from mechnum.report.figures.similarity import short_names
-
 MEASURES = {
     "cosine pearson": "cosine, Pearson",
     "cosine spearman": "cosine, Spearman",
@@ -30,12 +28,21 @@ def present_nulls(results: xr.DataTree) -> dict[str, str]:
 
 
 def pair_names(results: xr.DataTree) -> list[str]:
-    """The pairs as pages call them: the second place alone where the first is always the same."""
+    """The pairs as pages call them, without what is the same in all of them.
+
+    Of one model, the places that one of them is compared with; of several, the models alone where
+    each is read at the same place.
+    """
     pairs = results["pairs"].to_dataset()
-    a, b = ([str(name) for name in pairs[side].values] for side in ("a", "b"))
-    if len(set(a)) == 1 and len(a) > 1:
-        return short_names(b)
-    return [f"{one} – {other}" for one, other in zip(a, b, strict=True)]
+    labels = [[str(name) for name in pairs[side].values] for side in ("a", "b")]
+    a, b = ([label.rpartition(", ") for label in side] for side in labels)
+    if len({model for model, _, _ in a + b}) == 1 and len(set(a)) == 1:
+        return [place for _, _, place in b]
+    same = len({place for _, _, place in a + b}) == 1
+    return [
+        f"{one[0]} – {other[0]}" if same else f"{''.join(one)} – {''.join(other)}"
+        for one, other in zip(a, b, strict=True)
+    ]
 
 
 def pair_frame(results: xr.DataTree, measure: str) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from mechnum.report.figures.style import (
 )
 
 _WRITTEN = 12  # Cells along an axis up to which their values are written.
-_OFFSET = 0.12  # Between the nulls of one value, in places along the axis.
+_OFFSET = 0.2  # Between the nulls of one value, in places along the axis.
 
 
 def labelled_map(table: xr.DataArray, title: str, titles: tuple[str, str], low: float) -> go.Figure:
@@ -67,13 +67,13 @@ def labelled_map(table: xr.DataArray, title: str, titles: tuple[str, str], low: 
 
 
 def chance_ranges(frame: pd.DataFrame, nulls: Mapping[str, str]) -> go.Figure:
-    """Values in a row, each beside the central 95 % of every null.
+    """Values one below the other, each with the central 95 % of every null.
 
     Args:
         frame: `name` and `value`, and for each null its `mean`, `low` and `high`, as `NULL_mean`.
         nulls: null → how it is called.
     """
-    figure = canvas(420)
+    figure = canvas(150 + max(26 * len(frame), 130))
     places = np.arange(len(frame))
     for index, (null, name) in enumerate(nulls.items()):
         mean, low, high = (
@@ -81,16 +81,16 @@ def chance_ranges(frame: pd.DataFrame, nulls: Mapping[str, str]) -> go.Figure:
         )
         colour = series(index + 1)["colour"]
         figure.add_scatter(
-            x=values(places + _OFFSET * (index - len(nulls) / 2)),
-            y=values(mean),
+            x=values(mean),
+            y=values(places + _OFFSET * (index - (len(nulls) - 1) / 2)),
             mode="markers",
-            marker={"symbol": "line-ew-open", "size": 7, "color": colour},
-            error_y={
+            marker={"symbol": "line-ns-open", "size": 6, "color": colour},
+            error_x={
                 "type": "data",
                 "symmetric": False,
                 "array": values(high - mean),
                 "arrayminus": values(mean - low),
-                "thickness": 3,
+                "thickness": 4,
                 "width": 0,
                 "color": colour,
             },
@@ -98,10 +98,10 @@ def chance_ranges(frame: pd.DataFrame, nulls: Mapping[str, str]) -> go.Figure:
             hoverinfo="skip",
         )
     figure.add_scatter(
-        x=values(places + _OFFSET * len(nulls) / 2),
-        y=values(frame["value"]),
+        x=values(frame["value"]),
+        y=values(places),
         mode="markers",
-        marker={"symbol": "diamond", "size": 9, "color": series(0)["colour"]},
+        marker={"symbol": "diamond", "size": 10, "color": series(0)["colour"]},
         name="measured",
         hovertext=[
             f"<b>{name}</b><br>{words.number(float(value))}"
@@ -110,10 +110,10 @@ def chance_ranges(frame: pd.DataFrame, nulls: Mapping[str, str]) -> go.Figure:
         hoverinfo="text",
     )
     figure.update_layout(
-        xaxis={"showgrid": False, "range": [-0.7, len(frame) - 0.3],
+        xaxis={"title": {"text": "similarity"}},
+        yaxis={"range": [len(frame) - 0.5, -0.5], "zeroline": False,
                **label_ticks([str(name) for name in frame["name"]], 40)},
-        yaxis={"title": {"text": "similarity"}},
-        legend=LEGEND_ABOVE,
+        legend={**LEGEND_ABOVE, "y": 1.02},
         margin={"t": 72},
     )  # fmt: skip
     return figure
@@ -150,9 +150,3 @@ def match_lines(
         margin={"t": 72},
     )
     return figure
-
-
-def short_names(names: Sequence[str]) -> list[str]:
-    """Names without the part before the first comma that all of them share."""
-    owners = {name.partition(", ")[0] for name in names}
-    return [name.partition(", ")[2] or name for name in names] if len(owners) == 1 else list(names)

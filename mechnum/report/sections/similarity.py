@@ -21,8 +21,8 @@ from mechnum.report.similarity_frames import (
 _CURVES = 8  # Pairs whose match by number of frequencies is drawn.
 _ESTIMAND = (
     "RSA: correlation of the similarities (Euclid: of the distances) of all pairs of numbers. CKA: "
-    "linear, of centred rows. Frequencies: shared / all of the strongest ones of both, or Kendall's "
-    "τ of all, each frequency with the largest amplitude of any principal component"
+    "linear, of centred rows. Frequencies: shared / all of the strongest ones of both, or "
+    "Kendall's τ of all, each frequency with the largest amplitude of any principal component"
 )
 
 
@@ -45,7 +45,7 @@ def map_section(results: xr.DataTree) -> Section:
             "which digit stands at each place of the number. What is like it may be spelling.",
             estimand=_ESTIMAND,
             n=f"{results.attrs['n_numbers']:,} numbers",
-            null="in the next section",
+            null="in the section before",
         ),
         alt="Maps of the similarity of every place of every model with every other.",
         data=data,
@@ -85,9 +85,9 @@ def chance_section(results: xr.DataTree) -> Section:
     )
     table = Table(
         title="Pairs",
-        frame=frame,
+        frame=frame.drop(columns=[name for name in frame if name.endswith(("_mean", "_low"))]),
         caption=Caption(
-            text="p: how often a draw of the null is as large as the value, which is counted with "
+            text="Of each null, the 97.5 % quantile and p: how often a draw of the null is as large as the value, which is counted with "
             "them; each p is of one value, without correction for how many there are."
         ),
     )
@@ -163,6 +163,18 @@ def transfer_section(results: xr.DataTree) -> Section | None:
     return Section("Probes of one model on another", blocks) if blocks else None
 
 
+def models_section(results: xr.DataTree) -> Section | None:
+    """What is known of where the models come from; None where nothing is."""
+    about = reading.structured(results.attrs.get("about", {}))
+    if not about:
+        return None
+    return Section(
+        "Where the models come from",
+        [Text(points=list(about.items()))],
+        lead="Models may be alike since they started alike.",
+    )
+
+
 def published_ranges(results: xr.DataTree) -> Section | None:
     """What was published of other models."""
     found = reading.group(results, "published")
@@ -178,8 +190,8 @@ def published_ranges(results: xr.DataTree) -> Section | None:
         ),
     )
     note = (
-        "The paper calls the representations universal. Its own values say so of the cosine; of the "
-        "dot product weakly, and of distances not. Its comparison of spectra is void: in the "
+        "The paper calls the representations universal. Its own values say so of the cosine; of "
+        "the dot product weakly, and of distances not. Its comparison of spectra is void: in the "
         "notebook that was released, all spectra come from one model, so that their overlap of 1 "
         "and their τ of .59 to .67 compare that model with itself, and random tokens do better "
         "still (.65 to .71)."
