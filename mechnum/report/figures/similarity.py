@@ -14,6 +14,7 @@ from mechnum.report.figures.style import (
     LEGEND_ABOVE,
     band,
     canvas,
+    effect_scale,
     label_ticks,
     series,
     values,
@@ -23,8 +24,8 @@ _WRITTEN = 12  # Cells along an axis up to which their values are written.
 _OFFSET = 0.2  # Between the nulls of one value, in places along the axis.
 
 
-def labelled_map(table: xr.DataArray, title: str, titles: tuple[str, str], low: float) -> go.Figure:
-    """A map over two axes of names, the first down and the second across, from `low` to 1.
+def labelled_map(table: xr.DataArray, title: str, titles: tuple[str, str]) -> go.Figure:
+    """A map over two axes of names, the first down and the second across, of values up to 1.
 
     Args:
         title: of the colours.
@@ -53,12 +54,9 @@ def labelled_map(table: xr.DataArray, title: str, titles: tuple[str, str], low: 
             texttemplate="%{text}",
             textfont={"size": 11},
         )
-    scale = {"cmin": low, "cmax": 1, "colorbar": {"title": {"text": title, "side": "top"}}}
-    if low < 0:
-        scale["cmid"] = 0
     grid = {"showgrid": False, "zeroline": False}
     figure.update_layout(
-        coloraxis=scale,
+        coloraxis=effect_scale(1.0, title),
         xaxis={"title": {"text": titles[1]}, "tickangle": -60, **grid, **label_ticks(across, 40)},
         yaxis={"title": {"text": titles[0]}, "autorange": "reversed", **grid,
                **label_ticks(down, 40)},

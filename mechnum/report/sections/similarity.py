@@ -30,9 +30,7 @@ def map_section(results: xr.DataTree) -> Section:
     """Every place of every model beside every other."""
     table = results["map"].to_dataset()["value"]
     views = {
-        title: figures.labelled_map(
-            table.sel(measure=measure), title, ("", ""), -1 if measure not in _NOT_SIGNED else 0
-        )
+        title: figures.labelled_map(table.sel(measure=measure), title, ("", ""))
         for measure, title in MEASURES.items()
     }
     data = table.to_series().unstack("measure").reset_index()
@@ -87,8 +85,9 @@ def chance_section(results: xr.DataTree) -> Section:
         title="Pairs",
         frame=frame.drop(columns=[name for name in frame if name.endswith(("_mean", "_low"))]),
         caption=Caption(
-            text="Of each null, the 97.5 % quantile and p: how often a draw of the null is as large as the value, which is counted with "
-            "them; each p is of one value, without correction for how many there are."
+            text="Of each null, the 97.5 % quantile and p: how often a draw is as large as the "
+            "value, which is counted with them; each p is of one value, without correction for how "
+            "many there are."
         ),
     )
     return Section("Against chance", [figure, table])
@@ -138,7 +137,7 @@ def transfer_section(results: xr.DataTree) -> Section | None:
             Figure(
                 title=f"Probes of {what}, on other models",
                 views={
-                    title: figures.labelled_map(table, "accuracy", ("trained on", "tested on"), 0)
+                    title: figures.labelled_map(table, "accuracy", ("trained on", "tested on"))
                     for title, table in views.items()
                 },
                 caption=Caption(
@@ -147,7 +146,7 @@ def transfer_section(results: xr.DataTree) -> Section | None:
                     "mean states there to those of the row. Controls: untrained nets of the same "
                     "shapes, Gaussian rows of the same mean and covariance, and maps fitted to "
                     "numbers paired at random.",
-                    estimand=f"share of states at which {what} is read exactly, of numbers that "
+                    estimand=f"share of states at which {what} is decoded exactly, of numbers that "
                     "neither probe nor map has seen",
                     n=f"{int(found['test_values'].max())} held-out numbers, "
                     f"{int(found['test_rows'].max()):,} states",
@@ -205,4 +204,3 @@ NULL_TEXTS = {
     "shuffled": "the rows of one side in random order: the same rows, of the wrong numbers.",
     "gaussian": "independent rows with the mean and the covariance of one side.",
 }
-_NOT_SIGNED = ("cka", "spectra")
