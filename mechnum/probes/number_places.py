@@ -54,8 +54,8 @@ def reading_of(
 ) -> Reading:
     """Which of the numbers a model can read, and how.
 
-    Where half of them or more are one token, these are read; else all that it can spell, at their
-    last token.
+    Those that are one token are read where they are half of them or more, or all that the model can
+    spell; else all that it can spell, at their last token.
 
     Args:
         template: with {n} for the number; by default the bare number where numbers are one token,
@@ -72,14 +72,15 @@ def reading_of(
     single = _tokens(model, integers, template or BARE_NUMBER).single()
     if 2 * len(single) >= len(integers) or isinstance(model, TokenTable):
         return Reading(single, template or BARE_NUMBER, "single")
-    template = template or NEUTRAL
-    found = _tokens(model, integers, template)
-    spelled = (
+    found = _tokens(model, integers, template or NEUTRAL)
+    spelled = tuple(
         number
         for number, ids in zip(integers, found.context, strict=True)
         if ids and found.unk_id not in ids
     )
-    return Reading(tuple(spelled), template, "last")
+    if len(spelled) <= len(single):
+        return Reading(single, template or BARE_NUMBER, "single")
+    return Reading(spelled, template or NEUTRAL, "last")
 
 
 def shared_numbers(readings: Mapping[str, Reading]) -> range:

@@ -167,14 +167,15 @@ def _transfers(results: xr.DataTree) -> list[tuple[str, str]]:
         frame = transfer_frame(found)
         model = frame["kind"] == "model"
         across = frame[model & (frame["trained_model"] != frame["tested_model"])]
-        controls = frame.loc[~model, "accuracy"].max()
+        most = frame.groupby("kind")["accuracy"].max()
         points.append(
             (
                 f"Probes of the {name} on other models",
                 f"{words.percent(float(across['accuracy'].median()))} right in the median of "
-                f"places, {words.percent(float(across['accuracy'].max()))} at best; untrained nets "
-                f"and Gaussian rows {words.percent(float(controls))} at most, alignments to "
-                f"shuffled numbers {words.percent(float(across['shuffled'].max()))}.",
+                f"places, {words.percent(float(across['accuracy'].max()))} at best; at most in "
+                f"untrained nets {words.percent(float(most.get('untrained', 0)))}, Gaussian rows "
+                f"{words.percent(float(most['gaussian']))}, alignments to shuffled numbers "
+                f"{words.percent(float(across['shuffled'].max()))}.",
             )
         )
     return points

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
@@ -28,7 +29,7 @@ def word_pieces(n_numbers: int) -> PreTrainedTokenizerFast:
 
 
 def encoder_folder(folder: Path, n_numbers: int = 30, seed: int = 0) -> Path:
-    """Random weights and the tokenizer, as `save_pretrained` writes them."""
+    """Config, random weights and tokenizer."""
     tokenizer = word_pieces(n_numbers)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -37,9 +38,12 @@ def encoder_folder(folder: Path, n_numbers: int = 30, seed: int = 0) -> Path:
         num_attention_heads=2,
         intermediate_size=32,
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
         net = BertModel(config)
-    net.save_pretrained(folder)
+    # Not by save_pretrained, which draws a bar.
+    config.architectures = ["BertModel"]
+    config.save_pretrained(folder)
+    save_file(dict(net.state_dict()), folder / "model.safetensors", metadata={"format": "pt"})
     tokenizer.save_pretrained(folder)
     return folder

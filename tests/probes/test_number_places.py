@@ -19,7 +19,7 @@ from .texts import reader
 
 
 def single_token():
-    return mn.wrap(llama(vocab_size=205), word_level(bos=True), "words")
+    return mn.wrap(llama(pad_token_id=None), word_level(range(50), bos=True), "words")
 
 
 def plain_states(model, ids: list[int]) -> np.ndarray:
@@ -39,8 +39,8 @@ def plain_states(model, ids: list[int]) -> np.ndarray:
 
 def test_how_numbers_are_read_depends_on_the_tokenizer(tmp_path):
     words = single_token()
-    assert reading_of(words, range(190, 250)) == Reading((), NEUTRAL, "last")
-    assert reading_of(words, range(150, 220)) == Reading(tuple(range(150, 200)), "{n}", "single")
+    assert reading_of(words, range(40, 100)) == Reading(tuple(range(40, 50)), "{n}", "single")
+    assert reading_of(words, range(30, 60)) == Reading(tuple(range(30, 50)), "{n}", "single")
     assert reading_of(reader(), range(50)) == Reading(tuple(range(50)), NEUTRAL, "last")
     nameless = mn.wrap(llama(), name="ids")
     assert reading_of(nameless, range(50, 99)).numbers == tuple(range(50, 64))
@@ -54,7 +54,7 @@ def test_shared_numbers_are_the_longest_run():
 
     one, other = read(0, 1, 2, 5, 6, 7, 8, 9), read(0, 1, 2, 3, 4, 5, 6, 7, 8)
     assert shared_numbers({"one": one, "other": other}) == range(5, 9)
-    with pytest.raises(MechnumError, match="no 4 numbers in a row .*one reads 8, b reads 3"):
+    with pytest.raises(MechnumError, match=r"no 4 numbers in a row .*one reads 8, b reads 3"):
         shared_numbers({"one": one, "b": read(0, 1, 2)})
 
 

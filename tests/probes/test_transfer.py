@@ -118,7 +118,7 @@ def test_impossible_transfers_are_refused():
         "different widths": lambda: probe_transfer(PROBE, {0: OWN, 1: TURNED}),
         "leaves none to train on": lambda: leave_one_out_transfer(PROBE, {0: OWN}),
         "no rows to train on": lambda: probe_transfer(PROBE, {0: OWN, 1: few}),
-        "sources": lambda: probe_transfer(PROBE, {0: OWN}, sources=["x"]),
+        "name one or more of": lambda: probe_transfer(PROBE, {0: OWN}, sources=["x"]),
         "shares of 1": lambda: probe_transfer(PROBE, {0: OWN}, value_share=1.0),
     }.items():
         with pytest.raises(InvalidInput, match=match):
