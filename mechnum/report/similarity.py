@@ -174,7 +174,7 @@ def _transfers(results: xr.DataTree) -> list[tuple[str, str]]:
                 f"{words.percent(float(across['accuracy'].median()))} right in the median of "
                 f"places, {words.percent(float(across['accuracy'].max()))} at best; at most in "
                 f"untrained nets {words.percent(float(most.get('untrained', 0)))}, Gaussian rows "
-                f"{words.percent(float(most['gaussian']))}, alignments to shuffled numbers "
+                f"{words.percent(float(most.get('gaussian', 0)))}, alignments to shuffled numbers "
                 f"{words.percent(float(across['shuffled'].max()))}.",
             )
         )
