@@ -99,38 +99,19 @@ def number_similarity(
     makers: list[_Maker | None] = [
         None
         if tokens is None
-        else lambda stream: _token_tables(stream, *tokens, len(b), components),
-        lambda stream: (own, other.shuffled(stream.permutation(len(b)))),
-        lambda stream: (own, _gaussian(stream, b, components)),
+        else lambda generator: _token_tables(generator, *tokens, len(b), components),
+        lambda generator: (own, other.shuffled(generator.permutation(len(b)))),
+        lambda generator: (own, _gaussian(generator, b, components)),
     ]
     for place, generator, make in _tracked(makers, seed_sequence(seed).spawn(len(NULLS)), draws):
         drawn[place], curves[place] = _compared(*make(generator), top)
-    reached = (drawn >= value - _TIE * np.abs(value)).sum(axis=1)
-    p = np.where(np.isnan(drawn[:, 0]), np.nan, (1 + reached) / (1 + draws))
-    low, high = np.quantile(drawn, BAND, axis=1)
-    curve_low, curve_high = np.quantile(curves, BAND, axis=1)
-    by_measure = {"null_mean": drawn.mean(axis=1), "null_low": low, "null_high": high, "p": p}
-    by_top = {"match_mean": curves.mean(axis=1), "match_low": curve_low, "match_high": curve_high}
-    found = xr.Dataset(
-        {
-            "value": (("table", "measure"), value),
-            **{name: (("null", "table", "measure"), table) for name, table in by_measure.items()},
-            "match": (("table", "n_top"), match),
-            **{name: (("null", "table", "n_top"), table) for name, table in by_top.items()},
-        },
-        coords={
-            "measure": list(MEASURES),
-            "null": list(NULLS),
-            "n_top": np.arange(1, match.shape[1] + 1),
-        },
-        attrs={
-            "n_numbers": len(b),
-            "widths": f"{a[0].shape[1]}, {b.shape[1]}",
-            "top": top,
-            "components": components,
-            "draws": draws,
-            "seed": seed,
-        },
+    found = _summarised(value, match, drawn, curves).assign_attrs(
+        n_numbers=len(b),
+        widths=f"{a.shape[2]}, {b.shape[1]}",
+        top=top,
+        components=components,
+        draws=draws,
+        seed=seed,
     )
     if not extra:
         return found.squeeze("table", drop=True)
@@ -182,6 +163,34 @@ def _compared(
 ) -> tuple[Float64[np.ndarray, "table measure"], Float64[np.ndarray, "table n_top"]]:
     values, curves = zip(*(compare(one, other, top) for one in own), strict=True)
     return np.array(values), np.array(curves)
+
+
+def _summarised(
+    value: Float64[np.ndarray, "table measure"],
+    match: Float64[np.ndarray, "table n_top"],
+    drawn: Float64[np.ndarray, "null draw table measure"],
+    curves: Float64[np.ndarray, "null draw table n_top"],
+) -> xr.Dataset:
+    """Values beside the mean, the central 95 % and the p of every null."""
+    reached = (drawn >= value - _TIE * np.abs(value)).sum(axis=1)
+    p = np.where(np.isnan(drawn[:, 0]), np.nan, (1 + reached) / (1 + drawn.shape[1]))
+    low, high = np.quantile(drawn, BAND, axis=1)
+    curve_low, curve_high = np.quantile(curves, BAND, axis=1)
+    by_measure = {"null_mean": drawn.mean(axis=1), "null_low": low, "null_high": high, "p": p}
+    by_top = {"match_mean": curves.mean(axis=1), "match_low": curve_low, "match_high": curve_high}
+    return xr.Dataset(
+        {
+            "value": (("table", "measure"), value),
+            **{name: (("null", "table", "measure"), table) for name, table in by_measure.items()},
+            "match": (("table", "n_top"), match),
+            **{name: (("null", "table", "n_top"), table) for name, table in by_top.items()},
+        },
+        coords={
+            "measure": list(MEASURES),
+            "null": list(NULLS),
+            "n_top": np.arange(1, match.shape[1] + 1),
+        },
+    )
 
 
 def _tracked(
