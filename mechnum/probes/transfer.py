@@ -68,7 +68,7 @@ def probe_transfer(
     """
     _check(align, tables)
     chosen = list(tables if sources is None else sources)
-    if not chosen or any(name not in tables for name in chosen):
+    if sources is not None and (not chosen or any(name not in tables for name in chosen)):
         raise InvalidInput(f"sources {chosen}: name one or more of {list(tables)}")
     if pairing not in get_args(Pairing):
         raise InvalidInput(f"unknown pairing {pairing!r}: use 'same' or 'shuffled'")
