@@ -140,8 +140,9 @@ def measure_similarity(
     if transfer and len(models) > 1:
         rows = {own.model.name: own.rows for own in subjects.values()}
         parts["number"] = lambda: number_transfer(models, rows, readings, seed)
-        if all(isinstance(m, Model) and m.default_task == "addition" for m in models):
-            parts["answer"] = lambda: answer_transfer(models, seed)
+        adders = [m for m in models if isinstance(m, Model) and m.default_task == "addition"]
+        if len(adders) == len(models):
+            parts["answer"] = lambda: answer_transfer(adders, seed)
     for name, measured in parts.items():
         try:
             found[f"/transfer/{name}"] = measured()

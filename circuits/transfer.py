@@ -113,7 +113,8 @@ def _table(rows: xr.DataArray) -> StateTable:
 def _some(places: Sequence[str]) -> list[str]:
     """At most `MOST_PLACES`, spread over all."""
     count = min(len(places), MOST_PLACES)
-    return [places[at] for at in np.linspace(0, len(places) - 1, count).round().astype(int)]
+    spread = np.linspace(0, len(places) - 1, count).round()
+    return [places[int(at)] for at in spread]
 
 
 def _answer_states(net: Model, trained: Model, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -22,8 +22,10 @@ GENERATOR = np.random.default_rng(1)
 ROWS = GENERATOR.normal(size=(3, 24, 8))
 
 
-def tree(a: list[str], b: list[str]) -> xr.DataTree:
-    """Two pairs of random tables, named so, and a transfer between two places."""
+@pytest.fixture(scope="module")
+def results() -> xr.DataTree:
+    """Two pairs of random tables, and a transfer between two places."""
+    a, b = ["m, layer 3", "m, layer 3"], ["n, embedding", "o, embedding"]
     cells = [number_similarity(ROWS[0], ROWS[own], top=5, draws=19) for own in (1, 2)]
     pairs = xr.concat(cells, "pair", combine_attrs="drop")
     places = ["m, embedding", "n, embedding", "digits alone"]
@@ -69,18 +71,13 @@ def tree(a: list[str], b: list[str]) -> xr.DataTree:
     )
 
 
-@pytest.fixture(scope="module")
-def results():
-    return tree(["m, layer 3", "m, layer 3"], ["n, embedding", "o, embedding"])
+def test_pairs_are_named_by_what_differs(results):
+    def named(a: list[str], b: list[str]) -> list[str]:
+        pairs = results["pairs"].to_dataset().assign_coords(a=("pair", a), b=("pair", b))
+        return pair_names(xr.DataTree.from_dict({"/pairs": pairs}))
 
-
-def test_pairs_are_named_by_what_differs():
-    assert pair_names(tree(["m, layer 1"] * 2, ["m, layer 2", "m, layer 3"])) == [
-        "layer 2",
-        "layer 3",
-    ]
-    same = tree(["m, embedding"] * 2, ["n, embedding", "o, embedding"])
-    assert pair_names(same) == ["m – n", "m – o"]
+    assert named(["m, layer 1"] * 2, ["m, layer 2", "m, layer 3"]) == ["layer 2", "layer 3"]
+    assert named(["m, embedding"] * 2, ["n, embedding", "o, embedding"]) == ["m – n", "m – o"]
 
 
 def test_every_measure_has_its_values_and_its_nulls(results):
