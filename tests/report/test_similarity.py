@@ -114,6 +114,7 @@ def test_figures_show_what_was_measured(results):
                 assert block.caption.null
 
 
+@pytest.mark.slow
 def test_page_says_what_was_found(results, tmp_path):
     page, data = save(results, tmp_path)
     text = " ".join(Document(page.read_text(encoding="utf-8")).text.split())
