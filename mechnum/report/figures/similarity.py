@@ -82,7 +82,7 @@ def chance_ranges(frame: pd.DataFrame, nulls: Mapping[str, str]) -> go.Figure:
             x=values(mean),
             y=values(places + _OFFSET * (index - (len(nulls) - 1) / 2)),
             mode="markers",
-            marker={"symbol": "line-ns-open", "size": 6, "color": colour},
+            marker={"symbol": "square", "size": 5, "color": colour},
             error_x={
                 "type": "data",
                 "symmetric": False,
