@@ -23,6 +23,7 @@ from mechnum.cli.options import Quiet
 from mechnum.cli.patch import patch
 from mechnum.cli.paths import paths
 from mechnum.cli.reproduce import reproduce
+from mechnum.cli.similarity import similarity
 from mechnum.cli.steer import steer
 from mechnum.cli.trace import trace
 from mechnum.cli.train import train
@@ -53,6 +54,7 @@ for command in (
     grokking,
     clock_pizza,
     steer,
+    similarity,
     verify,
     numbers,
     models,

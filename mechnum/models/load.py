@@ -12,6 +12,7 @@ import torch
 
 from mechnum.errors import MechnumError
 from mechnum.models.devices import device_of
+from mechnum.models.fetched import FETCHED
 from mechnum.models.model import Model
 from mechnum.models.net_file import NET_FILE, load_net
 from mechnum.models.quiet import quiet_transformers
@@ -19,7 +20,6 @@ from mechnum.models.spec import spec_from_hf
 from mechnum.models.wrap import wrap
 
 CARD_FILE = "card.json"
-SMOLLM2 = "smollm2"
 
 
 def bundled() -> dict[str, Path]:
@@ -46,10 +46,8 @@ def load(name: str | Path, device: str | None = None, dtype: str | None = None) 
     folder = bundled().get(name)
     if folder is not None:
         model = _load_path(folder, name, place, precision)
-    elif name == SMOLLM2:
-        from mechnum.models.smollm2 import smollm2_folder
-
-        model = _load_path(smollm2_folder(), name, place, precision)
+    elif name in FETCHED:
+        model = _load_path(FETCHED[name].folder(), name, place, precision)
     elif Path(name).exists():
         model = _load_path(Path(name), name, place, precision)
     elif _looks_like_path(name):
@@ -78,7 +76,7 @@ def load_tokenizer(name: str | Path) -> Any:
         except (OSError, ValueError, KeyError) as error:
             if folder is not None:
                 raise MechnumError(
-                    f"the tokenizer in {folder} cannot be read ({_first_line(error)}): get it again"
+                    f"the tokenizer in {folder} cannot be read ({first_line(error)}): get it again"
                 ) from None
         _reach_hub(name)
         return AutoTokenizer.from_pretrained(source)
@@ -86,10 +84,8 @@ def load_tokenizer(name: str | Path) -> Any:
 
 def _tokenizer_folder(name: str) -> Path | None:
     """The folder that holds a model's tokenizer; None for Hugging Face ids."""
-    if name == SMOLLM2:
-        from mechnum.models.smollm2 import smollm2_folder
-
-        return smollm2_folder()
+    if name in FETCHED:
+        return FETCHED[name].folder()
     path = bundled().get(name, Path(name))
     if path.suffix == ".gguf" and path.exists():
         from mechnum.models.gguf import gguf_folder
@@ -136,7 +132,7 @@ def _load_hub(name: str, device: torch.device, dtype: torch.dtype) -> Model:
             return _load_hf(name, name, device, dtype)
         except OSError as error:
             raise MechnumError(
-                f"model {name!r} could not be read from the hub ({_first_line(error)}): "
+                f"model {name!r} could not be read from the hub ({first_line(error)}): "
                 "mechnum reads safetensors only, so give an id or folder that has them"
             ) from None
 
@@ -149,11 +145,11 @@ def _load_folder(folder: Path, name: str, device: torch.device, dtype: torch.dty
             return _load_hf(str(folder), name, device, dtype, local_files_only=True)
     except SafetensorError as error:
         raise MechnumError(
-            f"the weights in {folder} are damaged ({_first_line(error)}): get them again"
+            f"the weights in {folder} are damaged ({first_line(error)}): get them again"
         ) from None
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise MechnumError(
-            f"{folder} cannot be read as a Hugging Face model ({_first_line(error)}): "
+            f"{folder} cannot be read as a Hugging Face model ({first_line(error)}): "
             "check the folder"
         ) from None
 
@@ -181,7 +177,7 @@ def _load_hf(
         raise MechnumError(
             f"{name} lacks {len(missing)} weights (first: {missing[0]}): get the model again"
         )
-    card = _card(Path(source))
+    card = card_of(Path(source))
     return wrap(
         model.to(device).eval(),
         tokenizer,
@@ -206,7 +202,7 @@ def _reach_hub(name: str) -> None:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
 
-    known = ", ".join([*bundled(), SMOLLM2])
+    known = ", ".join([*bundled(), *FETCHED])
     try:
         HfApi().model_info(name, timeout=10)
     except GatedRepoError:
@@ -224,7 +220,8 @@ def _reach_hub(name: str) -> None:
         ) from None
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error of a library says, without its further lines."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
@@ -236,9 +233,10 @@ def _load_native(path: Path, name: str, device: torch.device, dtype: torch.dtype
     return wrap(bridge, name=name, default_task=None if file.task is None else file.task.text)
 
 
-def _card(folder: Path) -> dict[str, Any]:
+def card_of(folder: Path) -> dict[str, Any]:
+    """What the card in a model's folder says; nothing where there is none."""
     card = folder / CARD_FILE
-    return json.loads(card.read_text()) if card.is_file() else {}
+    return json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
 
 
 def _looks_like_path(name: str) -> bool:

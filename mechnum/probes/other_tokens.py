@@ -10,13 +10,14 @@ from jaxtyping import Float64
 
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer, seed_sequence
-from mechnum.models.model import Model
+from mechnum.models import Model, TokenTable
+from mechnum.models.token_table import token_embeddings
 
 
-def token_rows(
-    models: Sequence[Model], n: int = 3000, seed: int = 0
-) -> list[Float64[np.ndarray, "token d"]]:
-    """Embeddings of random tokens that all the models have, in the same order for each.
+def shared_words(
+    models: Sequence[Model | TokenTable], n: int = 3000, seed: int = 0
+) -> list[list[int]]:
+    """Token ids of random words that all the models have, in the same order for each.
 
     Tokens are the same where they stand for the same text. Those with a digit, without a letter,
     and special ones are left out. Štefánik et al. 2026 compare with common tokens, whose
@@ -36,16 +37,24 @@ def token_rows(
         raise MechnumError("no word is a token of all these models: compare without tokens")
     generator = np.random.default_rng(seed_sequence(seed))
     chosen = generator.permutation(len(shared))[: positive_integer("n", n)].tolist()
+    return [[ids[shared[place]] for place in chosen] for ids in known]
+
+
+def token_rows(
+    models: Sequence[Model | TokenTable], n: int = 3000, seed: int = 0
+) -> list[Float64[np.ndarray, "token d"]]:
+    """Embeddings of `shared_words`.
+
+    Raises:
+        MechnumError: as `shared_words`.
+    """
     return [
-        model.decoder.weights.W_E[torch.tensor([ids[shared[place]] for place in chosen])]
-        .double()
-        .cpu()
-        .numpy()
-        for model, ids in zip(models, known, strict=True)
+        token_embeddings(model)[torch.tensor(ids)].double().cpu().numpy()
+        for model, ids in zip(models, shared_words(models, n, seed), strict=True)
     ]
 
 
-def _by_text(model: Model) -> dict[str, int]:
+def _by_text(model: Model | TokenTable) -> dict[str, int]:
     """The text of each token that stands for a word → its id."""
     if model.tokenizer is None:
         raise MechnumError(
@@ -54,7 +63,7 @@ def _by_text(model: Model) -> dict[str, int]:
     special = set(model.tokenizer.all_special_ids)
     ids = [
         token
-        for token in range(min(len(model.tokenizer), model.spec.d_vocab))
+        for token in range(min(len(model.tokenizer), len(token_embeddings(model))))
         if token not in special
     ]
     texts = model.tokenizer.batch_decode([[token] for token in ids])

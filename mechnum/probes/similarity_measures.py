@@ -68,17 +68,22 @@ class Described:
         return Described(pairs, self.gram[order[:, None], order], self.scores[order])
 
 
-def compare(a: Described, b: Described, top: int) -> Float64[np.ndarray, " measure"]:
-    """The values of `MEASURES`; NaN where something is the same for all pairs or frequencies."""
-    correlations = [float(a.pairs[name] @ b.pairs[name]) for name in a.pairs]
-    return np.array(
-        [
-            *correlations,
-            gram_cosine(a.gram, b.gram),
-            spectra_match(a.spectrum, b.spectrum, top),
-            float(kendalltau(a.spectrum, b.spectrum).statistic),
-        ]
-    )
+def compare(
+    a: Described, b: Described, top: int
+) -> tuple[Float64[np.ndarray, " measure"], Float64[np.ndarray, " top"]]:
+    """The values of `MEASURES`, and `match_curve` of the spectra.
+
+    NaN where something is the same for all pairs or frequencies, and for "spectra" where `top` is
+    all frequencies.
+    """
+    curve = match_curve(a.spectrum, b.spectrum)
+    values = [
+        *(float(a.pairs[name] @ b.pairs[name]) for name in a.pairs),
+        gram_cosine(a.gram, b.gram),
+        curve[top - 1] if top <= len(curve) else np.nan,
+        float(kendalltau(a.spectrum, b.spectrum).statistic),
+    ]
+    return np.array(values), curve
 
 
 def principal_scores(
@@ -92,24 +97,25 @@ def principal_scores(
     return left[:, :components] * sizes[:components]
 
 
-def spectra_match(
-    a: Float64[np.ndarray, " frequency"], b: Float64[np.ndarray, " frequency"], top: int
-) -> float:
-    """Intersection over union of the strongest frequencies; 1 for the same ones.
+def match_curve(
+    a: Float64[np.ndarray, " frequency"], b: Float64[np.ndarray, " frequency"]
+) -> Float64[np.ndarray, " top"]:
+    """Intersection over union of the n strongest frequencies of both, n = 1 … all but one.
 
-    Where there are no more than `top` frequencies all are among them, and the match says nothing:
-    NaN.
+    All of them match in any two spectra.
     """
-    if top >= len(a):
-        return float("nan")
-    first, second = (set(_strongest(one, top).tolist()) for one in (a, b))
-    return len(first & second) / len(first | second)
+    # A frequency is among the n strongest of both from its later place on.
+    later = np.sort(np.maximum(_places(a), _places(b)))
+    n = np.arange(1, len(a))
+    common = np.searchsorted(later, n)
+    return common / (2 * n - common)
 
 
-def _strongest(
-    spectrum: Float64[np.ndarray, " frequency"], top: int
-) -> Int[np.ndarray, " strongest"]:
-    return np.argsort(-spectrum, kind="stable")[:top]
+def _places(spectrum: Float64[np.ndarray, " frequency"]) -> Int[np.ndarray, " frequency"]:
+    """How many frequencies are stronger than each."""
+    places = np.empty(len(spectrum), dtype=np.int64)
+    places[np.argsort(-spectrum, kind="stable")] = np.arange(len(spectrum))
+    return places
 
 
 def _similarities(

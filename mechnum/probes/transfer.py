@@ -13,6 +13,7 @@ import xarray as xr
 from sklearn.base import clone
 
 from mechnum.errors import InvalidInput
+from mechnum.inputs import seed_sequence
 from mechnum.intervals import CONFIDENCE, RESAMPLES
 from mechnum.probes.base import NumberProbe
 from mechnum.probes.evaluation import evaluate
@@ -21,6 +22,7 @@ from mechnum.probes.tables import Label, StateTable, hold_out
 from mechnum.progress import track
 
 Align = Literal["none"] | MapKind
+Pairing = Literal["same", "shuffled"]
 
 
 def probe_transfer(
@@ -32,6 +34,8 @@ def probe_transfer(
     seed: int = 0,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
+    sources: Sequence[Label] | None = None,
+    pairing: Pairing = "same",
 ) -> xr.Dataset:
     """Train a probe on each table and test it on all of them.
 
@@ -47,7 +51,10 @@ def probe_transfer(
             those in the other. Tables of different width need one.
         value_share, template_share: of the numbers and of each table's templates, held out;
             0 of the templates holds out numbers alone.
-        seed: of what is held out.
+        seed: of what is held out, and of the pairing.
+        sources: the tables that probes are trained on; all by default.
+        pairing: "shuffled" fits alignments to mean states of other numbers, each training number
+            paired with one at random: what an alignment alone achieves.
 
     Returns:
         Over (trained_on, tested_on): `accuracy`, with `low` and `high` by numbers (see
@@ -55,29 +62,38 @@ def probe_transfer(
         and `test_values`; `chance`.
 
     Raises:
-        InvalidInput: on an unknown alignment, on tables of different width without one, on tables
-            without a training number in common, and as `hold_out` and `fit`.
+        InvalidInput: on an unknown alignment, pairing or source, on tables of different width
+            without an alignment, on tables without a training number in common, and as `hold_out`
+            and `fit`.
     """
     _check(align, tables)
+    chosen = list(tables if sources is None else sources)
+    if sources is not None and (not chosen or any(name not in tables for name in chosen)):
+        raise InvalidInput(f"sources {chosen}: name one or more of {list(tables)}")
+    if pairing not in get_args(Pairing):
+        raise InvalidInput(f"unknown pairing {pairing!r}: use 'same' or 'shuffled'")
     held = hold_out(tables, value_share, template_share, seed)
     train = {name: held.train(table) for name, table in tables.items()}
     test = {name: held.test(table) for name, table in tables.items()}
     fresh = competing(probe, list(tables.values()))
+    mapped = train
+    if pairing == "shuffled":
+        mapped = {name: _repaired(table, seed) for name, table in train.items()}
     rows = []
-    for own in track(list(tables), "training on each table"):
+    for own in track(chosen, "training on each table"):
         fitted = cast(NumberProbe, clone(fresh))
         fitted.fit(train[own].states, train[own].values)
         cells = []
         for other in tables:
             states = test[other].states
             if align != "none" and other != own:
-                states = fit_map(align, train[other], train[own])(states)
+                states = fit_map(align, mapped[other], train[own])(states)
             cells.append(evaluate(fitted, states, test[other].values, seed, confidence, resamples))
         rows.append(_joined(cells, "tested_on", list(tables)))
-    found = _joined(rows, "trained_on", list(tables))
-    train_rows = {"train_rows": ("trained_on", [len(table) for table in train.values()])}
+    found = _joined(rows, "trained_on", chosen)
+    train_rows = {"train_rows": ("trained_on", [len(train[name]) for name in chosen])}
     return found.assign(train_rows | _sizes(test)).assign_attrs(
-        probe=repr(probe), align=align, seed=seed, confidence=confidence
+        probe=repr(probe), align=align, pairing=pairing, seed=seed, confidence=confidence
     )
 
 
@@ -130,6 +146,13 @@ def competing(probe: NumberProbe, tables: Sequence[StateTable]) -> NumberProbe:
         high = max(int(table.values.max()) for table in tables)
         fresh.set_params(numbers=np.arange(low, high + 1))
     return fresh
+
+
+def _repaired(table: StateTable, seed: int) -> StateTable:
+    """The states of each number as those of another."""
+    numbers, which = np.unique(table.values, return_inverse=True)
+    generator = np.random.default_rng(seed_sequence(seed).spawn(2)[1])
+    return StateTable(table.states, generator.permutation(numbers)[which], table.templates)
 
 
 def _check(align: str, tables: Mapping[Label, StateTable]) -> None:

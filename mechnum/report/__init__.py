@@ -44,6 +44,8 @@ _WHERE = {
     "residue_frame": "spectra",
     "save": "saving",
     "score_frame": "frames",
+    "similarity_page": "similarity",
+    "similarity_summary": "similarity",
     "spectra_summary": "largest_spectra",
     "spectrum_frame": "spectra",
     "steering_page": "steering",

@@ -18,6 +18,7 @@ from mechnum.report.neurons import neurons_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 from mechnum.report.rescue import rescue_page
+from mechnum.report.similarity import similarity_page
 from mechnum.report.steering import steering_page
 from mechnum.report.training import training_page
 from mechnum.report.waves import filter_page, lens_page
@@ -39,6 +40,7 @@ _PAGES = {
     "progress": grokking_page,
     "verdict": clock_pizza_page,
     "steering": steering_page,
+    "pairs": similarity_page,
     "training": training_page,
 }
 
@@ -46,7 +48,7 @@ _PAGES = {
 def page_of(results: xr.DataTree) -> Page:
     """The page that suits the results: the rescue experiment, beliefs, neurons, a clock, effects of
     nodes, path effects, a circuit, the helix, spectra, the Fourier lens, filters, a grokked net,
-    clock or pizza, steering, a training run, or a trace."""
+    clock or pizza, steering, similarities, a training run, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

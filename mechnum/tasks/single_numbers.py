@@ -46,7 +46,7 @@ def number_prompts(
     if digits not in get_args(DigitsMode):
         raise MechnumError(f"digits={digits!r} is not known: use 'single' or 'last'")
     integers = check_numbers(numbers)
-    before, after = _around(template)
+    before, after = around(template)
     if model.tokenizer is None:
         groups = _token_ids(model, integers, template)
     else:
@@ -84,7 +84,7 @@ def _modulus(model: Model) -> int | None:
     return task.p if isinstance(task, ModularAddition) else None
 
 
-def _around(template: str) -> tuple[str, str]:
+def around(template: str) -> tuple[str, str]:
     """The text before and after the number."""
     before, found, after = template.partition(BARE_NUMBER)
     if not found or any(brace in before + after for brace in "{}"):

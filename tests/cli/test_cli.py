@@ -190,4 +190,7 @@ def test_out_without_write_permission(run, failing, tmp_path, monkeypatch):
 def test_fetch_of_an_unknown_model(run):
     code, _, err = run("fetch", "gpt-9")
     assert code == 2
-    assert err == "mechnum: 'gpt-9' cannot be fetched: fetch smollm2, or load 'gpt-9' as it is\n"
+    assert (
+        err
+        == "mechnum: 'gpt-9' cannot be fetched: fetch smollm2 or minilm, or load 'gpt-9' as it is\n"
+    )

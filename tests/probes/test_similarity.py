@@ -10,8 +10,9 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 import mechnum as mn
 from mechnum.cka import linear_cka
 from mechnum.errors import InvalidInput, MechnumError
-from mechnum.probes import number_similarity, token_rows
+from mechnum.probes import number_similarity, similarity_map, token_rows
 from mechnum.probes.similarity import NULLS
+from mechnum.probes.similarity_measures import match_curve
 from tests.fixtures import llama
 
 from .planted import circles
@@ -141,3 +142,46 @@ def test_token_rows_are_the_same_words_of_each_model():
     assert all(text.isalpha() for text in texts)
     with pytest.raises(MechnumError, match="has no tokenizer"):
         token_rows([mn.wrap(llama())])
+
+
+def test_match_by_number_of_frequencies_is_that_of_sets():
+    one, other = GENERATOR.normal(size=(2, 13)) ** 2
+    orders = [np.argsort(-own).tolist() for own in (one, other)]
+    wanted = [
+        len(set(orders[0][:n]) & set(orders[1][:n])) / len(set(orders[0][:n]) | set(orders[1][:n]))
+        for n in range(1, 13)
+    ]
+    np.testing.assert_allclose(match_curve(one, other), wanted)
+    found = measured(ROWS, NOISE, draws=9)
+    assert float(found["match"].sel(n_top=5)) == float(found["value"].sel(measure="spectra"))
+    band = found.sel(null="shuffled")
+    # All frequencies but one have to match nearly, whatever the rows are.
+    assert float(band["match_low"].isel(n_top=-1)) > 0.9
+    assert (band["match_low"] <= band["match_high"]).all()
+    assert found["match_mean"].sel(null="tokens").isnull().all()
+
+
+def test_layers_share_their_draws_and_are_what_each_is_alone():
+    words = GENERATOR.normal(size=(80, 24))
+    layers = np.stack([ROWS, turned(ROWS) + 0.1 * GENERATOR.normal(size=ROWS.shape)])
+    both = measured(layers, NOISE, tokens_a=np.stack([words, words]), tokens_b=words[:, :20])
+    assert both["p"].dims == ("null", "layer", "measure")
+    for layer, rows in enumerate(layers):
+        alone = measured(rows, NOISE, tokens_a=words, tokens_b=words[:, :20])
+        for name in alone.data_vars:
+            np.testing.assert_array_equal(both[name].isel(layer=layer), alone[name])
+    with pytest.raises(InvalidInput, match="tokens of 1 and 1 tables for 2 and 1 of numbers"):
+        measured(layers, NOISE, tokens_a=words, tokens_b=words[:, :20])
+
+
+def test_map_has_every_pair_once_and_both_ways():
+    tables = {"rows": ROWS, "turned": turned(ROWS), "noise": NOISE}
+    found = similarity_map(tables, top=5)["value"]
+    np.testing.assert_array_equal(found, found.transpose("other", "place", "measure"))
+    for one in tables:
+        for other in tables:
+            wanted = measured(tables[one], tables[other], draws=1)["value"]
+            own = found.sel(place=one, other=other)
+            np.testing.assert_allclose(own, wanted, atol=1e-12)
+    with pytest.raises(InvalidInput, match="there are no tables"):
+        similarity_map({})

@@ -90,6 +90,18 @@ def test_held_out_numbers_do_not_reach_an_alignment():
     assert float(found.sel(trained_on="own", tested_on="other")) < 0.2
 
 
+def test_an_alignment_to_shuffled_numbers_carries_nothing():
+    tables = {"own": OWN, "turned": TURNED, "stretched": STRETCHED}
+    found = probe_transfer(PROBE, tables, "regression", sources=["turned"], pairing="shuffled")
+    assert found["trained_on"].values.tolist() == ["turned"]
+    accuracy = found["accuracy"].sel(trained_on="turned")
+    assert float(accuracy.sel(tested_on="turned")) > 0.95
+    assert (accuracy.sel(tested_on=["own", "stretched"]) < 0.1).all()
+    same = probe_transfer(PROBE, tables, "regression", sources=["turned"])["accuracy"]
+    whole = probe_transfer(PROBE, tables, "regression")["accuracy"]
+    np.testing.assert_array_equal(same, whole.sel(trained_on=["turned"]))
+
+
 def test_one_probe_for_all_tables_but_one():
     tables = {0: OWN, 1: ALIKE, 2: UNRELATED}
     found = leave_one_out_transfer(PROBE, tables)
@@ -106,6 +118,7 @@ def test_impossible_transfers_are_refused():
         "different widths": lambda: probe_transfer(PROBE, {0: OWN, 1: TURNED}),
         "leaves none to train on": lambda: leave_one_out_transfer(PROBE, {0: OWN}),
         "no rows to train on": lambda: probe_transfer(PROBE, {0: OWN, 1: few}),
+        "name one or more of": lambda: probe_transfer(PROBE, {0: OWN}, sources=["x"]),
         "shares of 1": lambda: probe_transfer(PROBE, {0: OWN}, value_share=1.0),
     }.items():
         with pytest.raises(InvalidInput, match=match):

