@@ -71,17 +71,19 @@ def instruments() -> Iterator[str]:
 
 def reference_page(package: str) -> str:
     """All public names of a package, with signatures and docstrings."""
+    at_the_top = {name.home: name.name for name in public_names("mechnum")}
     lines = [f"# {PACKAGES[package]}", "", f"`{package}`", ""]
     for name in public_names(package):
-        lines += entry(name)
+        lines += entry(name, at_the_top.get(name.home))
     return "\n".join(lines)
 
 
-def entry(name: PublicName) -> Iterator[str]:
-    """One name, under the path that users write and the one where it is defined."""
-    if name.name != name.home:
-        yield f"[](){{#{name.name}}}"
+def entry(name: PublicName, at_the_top: str | None = None) -> Iterator[str]:
+    """One name, which links find by each path that users write and the one of its definition."""
+    for path in {name.name, at_the_top} - {name.home, None}:
+        yield f"[](){{#{path}}}"
     yield from [
+        "",
         f"::: {name.home}",
         "    options:",
         f"      heading: {name.name}",
@@ -139,6 +141,5 @@ def _row(message: Message, page: ErrorPage | None) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text for a table, with … for expressions; braces of expressions may be nested once."""
-    plain = re.sub(r"\{(?:[^{}]|\{[^{}]*\})*\}", "…", text)
-    return re.sub(r"([|*_<>\[\]`\\])", r"\\\1", plain)
+    """Text that Markdown leaves alone within a table."""
+    return re.sub(r"([|*_<>\[\]`\\])", r"\\\1", text)

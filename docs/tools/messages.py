@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ class Message:
     """One message of one line of the sources.
 
     Attributes:
-        text: the message; what is filled in stands in braces, as in the source.
+        text: the message, with … for what is filled in.
         module: dotted name of the module that raises it.
     """
 
@@ -64,9 +64,10 @@ def all_messages() -> tuple[Message, ...]:
     }
     errors = _error_names(trees.values())
     found = [
-        Message(_text(call.args[0]), module, call.lineno)
+        Message(text, module, call.lineno)
         for module, tree in trees.items()
         for call in _calls(tree, errors)
+        if any(map(str.isalpha, text := _text(call.args[0])))
     ]
     return tuple(sorted(found, key=lambda message: (message.module, message.line)))
 
@@ -94,7 +95,7 @@ def _module_name(package: str, folder: Path, path: Path) -> str:
     return ".".join([package, *(part for part in parts if part != "__init__")])
 
 
-def _error_names(trees: Iterator[ast.Module] | object) -> set[str]:
+def _error_names(trees: Iterable[ast.Module]) -> set[str]:
     """`MechnumError` and every class that is made from it, by whatever number of steps."""
     names = {BASE_ERROR}
     classes = [
@@ -120,15 +121,13 @@ def _calls(tree: ast.Module, names: set[str]) -> Iterator[ast.Call]:
 
 
 def _text(node: ast.expr) -> str:
-    """A message as it is written; expressions stand in braces."""
+    """A message as it is written, with … for expressions."""
     match node:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=values):
             return "".join(map(_text, values))
-        case ast.FormattedValue(value=value):
-            return "{" + ast.unparse(value) + "}"
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _text(left) + _text(right)
         case _:
-            return "{" + ast.unparse(node) + "}"
+            return "…"
