@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Puts the pages about messages into the navigation, by topic."""
+    topics = [
+        {topic: [{page.title: f"errors/{page.path.name}"} for page in pages]}
+        for topic, pages in by_topic()
+    ]
+    errors = ["errors/index.md", *topics, {"All messages": "errors/all.md"}]
+    config.nav = [{"Errors": errors} if "Errors" in entry else entry for entry in config.nav or []]
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages."""
     pages = {
@@ -105,12 +116,17 @@ def errors_index() -> str:
         "listed too.",
         "",
     ]
-    by_topic = sorted(error_pages(), key=lambda page: page.topic)
-    for topic, pages in groupby(by_topic, key=lambda page: page.topic):
+    for topic, pages in by_topic():
         lines += [f"## {topic}", ""]
         lines += [f"- [{page.title}]({page.path.name})" for page in pages]
         lines.append("")
     return "\n".join(lines)
+
+
+def by_topic() -> list[tuple[str, list[ErrorPage]]]:
+    """The pages about messages, each topic's together."""
+    pages = sorted(error_pages(), key=lambda page: page.topic)
+    return [(topic, list(group)) for topic, group in groupby(pages, key=lambda page: page.topic)]
 
 
 def all_errors() -> str:

@@ -48,12 +48,16 @@ class PublicName:
 
 def public_names(package: str) -> tuple[PublicName, ...]:
     """What a package offers, without its subpackages, in alphabetical order."""
-    homes = _homes(package)
     return tuple(
-        PublicName(f"{package}.{name}", _on_disk(f"{module}.{name}"))
-        for name, module in sorted(homes.items(), key=lambda item: item[0].lower())
+        PublicName(f"{package}.{name}", _on_disk(f"{_module(name, module)}.{name}"))
+        for name, module in sorted(_homes(package).items(), key=lambda item: item[0].lower())
         if not _is_package(f"{package}.{name}")
     )
+
+
+def _module(name: str, module: str) -> str:
+    """The module that defines a name, also where a package is said to have it."""
+    return _module(name, _homes(module)[name]) if _is_package(module) else module
 
 
 def _homes(package: str) -> dict[str, str]:
