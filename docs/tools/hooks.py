@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File
 
-# MkDocs loads this file by its path.
-sys.path.insert(0, str(Path(__file__).parents[2]))
 from docs.tools.messages import ErrorPage, Message, all_messages, error_pages
 from docs.tools.reference import PACKAGES, PublicName, public_names
 

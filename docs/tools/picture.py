@@ -125,9 +125,7 @@ def circle(results: Results, theme: Theme) -> str:
     for digit in range(10):
         x, y = results.circle[digit::10].mean(0)
         scale = 1.28 / np.hypot(x, y) * radius
-        drawn.append(
-            text(middle + scale * x, 144 - scale * y, f"…{digit}", theme.text, 12)
-        )
+        drawn.append(text(middle + scale * x, 144 - scale * y, f"…{digit}", theme.text, 12))
     return "".join(drawn)
 
 

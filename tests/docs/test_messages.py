@@ -13,6 +13,10 @@ from docs.tools.reference import PACKAGES, public_names
 ROOT = Path(__file__).parents[2]
 
 
+def modules(part: str) -> list[Path]:
+    return sorted((ROOT / part).rglob("*.py"))
+
+
 @pytest.mark.parametrize("page", error_pages(), ids=lambda page: page.path.stem)
 def test_messages_of_a_page_are_in_the_sources(page: ErrorPage):
     assert set(page.messages) <= {message.text for message in all_messages()}
@@ -24,7 +28,9 @@ def test_every_refusal_with_words_of_its_own_is_listed():
     for folder in ("mechnum", "circuits"):
         for path in (ROOT / folder).rglob("*.py"):
             source = path.read_text(encoding="utf-8")
-            count += len(re.findall(r"(?:MechnumError|InvalidInput|TooFewPairs)\(\s*f?[\"']", source))
+            count += len(
+                re.findall(r"(?:MechnumError|InvalidInput|TooFewPairs)\(\s*f?[\"']", source)
+            )
     listed = [message for message in all_messages() if message.text.strip("…: ")]
     assert count <= len(listed) <= count + 40
 
@@ -41,7 +47,7 @@ def test_an_example_shows_a_message_of_its_page():
 def test_every_public_name_is_in_the_reference():
     import mechnum
 
-    packages = {name for name in PACKAGES}
+    packages = set(PACKAGES)
     for name in mechnum.__all__:
         if (ROOT / "mechnum" / name).is_dir():
             assert f"mechnum.{name}" in packages
