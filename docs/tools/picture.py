@@ -14,6 +14,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 import mechnum as mn
@@ -46,13 +47,13 @@ class Results:
     """What the picture shows.
 
     Attributes:
-        circle: where the mean state of each number lies in the plane of period 10.
+        helix: of each number the coordinates cos and sin of period 10, and the linear one, 0 to 1.
         names: of the heads and MLPs.
         total, direct: their mean effects in logit difference.
         neuron, formula, map: one neuron, its fit in words, and its activation over (a, b).
     """
 
-    circle: Float[np.ndarray, "number 2"]
+    helix: Float[np.ndarray, "number 3"]
     names: list[str]
     total: Float[np.ndarray, " node"]
     direct: Float[np.ndarray, " node"]
@@ -72,12 +73,11 @@ def measure() -> Results:
     numbers = rows["number"].values
     planes = mn.helix.helix_planes(mn.Helix().fit(numbers, rows.values), numbers, rows.values)
     fitted = mn.neurons.fit(model, task)
-    ranked = mn.neurons.rank(model, pairs, top=30, seed=0)["top"].to_dataset()
-    r2 = fitted.r2.values[ranked["layer"].values, ranked["neuron"].values]
-    neuron = str(ranked["node"].values[np.nanargmax(r2)])
+    ranked = mn.neurons.rank(model, pairs, top=50, seed=0)["top"].to_dataset()
+    neuron = clearest(fitted, ranked)
     maps = mn.neurons.operand_maps(model, task, neuron)
     return Results(
-        planes.coordinates.sel(period=10).values,
+        np.column_stack([planes.coordinates.sel(period=10).values, planes.linear.values / 99]),
         [str(node) for node in parts["node"].values],
         parts.total.values,
         parts.direct.values,
@@ -87,10 +87,22 @@ def measure() -> Results:
     )
 
 
+def clearest(fitted: xr.Dataset, ranked: xr.Dataset) -> str:
+    """Of the best neurons the one that waves describe best; waves of period 2 are grey when small."""
+    at = ranked["layer"].values, ranked["neuron"].values
+    waves = fitted.amplitude.max("variable").values[at]
+    slow = np.isin(fitted["period"].values[waves.argmax(axis=1)], (5, 10, 100))
+    return str(ranked["node"].values[np.nanargmax(np.where(slow, fitted.r2.values[at], np.nan))])
+
+
 def draw(results: Results, theme: Theme) -> str:
     """The picture in one theme."""
     panels = (
-        ("Numbers lie on a helix", "embedding of 0–99, plane of period 10", circle(results, theme)),
+        (
+            "Numbers lie on a helix",
+            "embedding of 0 to 99, seen along period 10",
+            helix(results, theme),
+        ),
         ("Parts move the answer", "effect on the logit difference", bars(results, theme)),
         (f"What {results.neuron} computes", results.formula, operand_map(results, theme)),
     )
@@ -103,29 +115,28 @@ def draw(results: Results, theme: Theme) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'font-family="system-ui, sans-serif"><title>Numbers of adder-gptj on a circle of period '
+        'font-family="system-ui, sans-serif"><title>Numbers of adder-gptj on a helix of period '
         "10, total and direct effects of its heads and MLPs, and the operand map of one neuron"
         f"</title>{body}</svg>\n"
     )
 
 
-def circle(results: Results, theme: Theme) -> str:
-    """Each number where its embedding lies, in the colour of its size."""
-    middle, radius = PANEL / 2, 100
-    drawn = [
-        f'<circle cx="{middle}" cy="140" r="{radius}" fill="none" stroke="{theme.faint}"/>',
-    ]
-    for number, (x, y) in enumerate(results.circle):
-        at, down = middle + radius * x, 140 - radius * y
+def helix(results: Results, theme: Theme) -> str:
+    """Each number where its embedding lies, from the side and a little from above."""
+    cos, sin, linear = results.helix.T
+    across, down = PANEL / 2 + 105 * cos, 246 - 214 * linear - 24 * sin
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
+    drawn = [f'<polyline points="{line}" fill="none" stroke="{theme.faint}"/>']
+    for number in np.argsort(-sin):  # What is nearer is drawn later.
         red, green, blue = ramp(np.array(number / 99))
+        x, y = across[number], down[number]
         drawn.append(
-            f'<circle cx="{at:.1f}" cy="{down:.1f}" r="4.5" fill="rgb({red},{green},{blue})" '
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="rgb({red},{green},{blue})" '
             f'stroke="{theme.text}" stroke-opacity="0.35" stroke-width="0.6"/>'
         )
-    for digit in range(10):
-        x, y = results.circle[digit::10].mean(0)
-        scale = 1.28 / np.hypot(x, y) * radius
-        drawn.append(text(middle + scale * x, 144 - scale * y, f"…{digit}", theme.text, 12))
+        if number % 30 in (0, 5):
+            beside = 16 if number % 10 == 0 else -16
+            drawn.append(text(x + beside, y + 4, str(number), theme.text, 11))
     return "".join(drawn)
 
 
