@@ -15,6 +15,7 @@ from docs.tools.reference import PACKAGES, PublicName, public_names
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -39,6 +40,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Shows the messages of a page about messages below its title, where a search finds them."""
+    messages = page.meta.get("messages", ())
+    title, _, rest = markdown.partition("\n\n")
+    quoted = "\n>\n".join(f"> {_cell(text)}" for text in messages)
+    return f"{title}\n\n{quoted}\n\n{rest}" if messages else markdown
 
 
 def slug(package: str) -> str:

@@ -20,7 +20,7 @@ from jaxtyping import Float
 import mechnum as mn
 
 ASSETS = Path(__file__).parents[1] / "assets"
-WIDTH, HEIGHT, PANEL = 1040, 360, 320
+WIDTH, HEIGHT, PANEL = 1060, 360, 320
 # Low, middle and high: the same in both themes.
 RAMP = np.array([[38, 70, 140], [232, 236, 241], [196, 78, 40]], dtype=float)
 
@@ -88,7 +88,7 @@ def measure() -> Results:
 
 
 def clearest(fitted: xr.Dataset, ranked: xr.Dataset) -> str:
-    """Of the best neurons the one that waves describe best; waves of period 2 are grey when small."""
+    """Of the best neurons the one that waves describe best, but for period 2, which looks grey."""
     at = ranked["layer"].values, ranked["neuron"].values
     waves = fitted.amplitude.max("variable").values[at]
     slow = np.isin(fitted["period"].values[waves.argmax(axis=1)], (5, 10, 100))
@@ -107,7 +107,7 @@ def draw(results: Results, theme: Theme) -> str:
         (f"What {results.neuron} computes", results.formula, operand_map(results, theme)),
     )
     body = "".join(
-        f'<g transform="translate({20 + i * (PANEL + 20)} 0)">'
+        f'<g transform="translate({30 + i * (PANEL + 20)} 0)">'
         + text(PANEL / 2, 24, title, theme.text, 16, "600")
         + text(PANEL / 2, 44, below, theme.text, 11)
         + f'<g transform="translate(0 56)">{content}</g></g>'
