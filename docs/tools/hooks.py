@@ -47,7 +47,8 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     messages = page.meta.get("messages", ())
     title, _, rest = markdown.partition("\n\n")
     quoted = "\n>\n".join(f"> {_cell(text)}" for text in messages)
-    return f"{title}\n\n{quoted}\n\n{rest}" if messages else markdown
+    wrapped = rest.replace("```text", "``` { .text .refusal }")
+    return f"{title}\n\n{quoted}\n\n{wrapped}" if messages else markdown
 
 
 def slug(package: str) -> str:
@@ -69,7 +70,9 @@ def reference_index() -> str:
     offered = {name.home: name.name for package in PACKAGES for name in public_names(package)}
     for name in public_names("mechnum"):
         target = offered.get(name.home, name.home)
-        lines.append(f"| [`mn.{name.short}`][{target}] | `{target.rpartition('.')[0]}` |")
+        package = target.rpartition(".")[0]
+        known = package if package in PACKAGES else f"mechnum.{package}"
+        lines.append(f"| [`mn.{name.short}`][{target}] | `{known}` |")
     lines += ["", "| package | what is in it |", "|---|---|"]
     for package, title in PACKAGES.items():
         names = ", ".join(f"`{name.short}`" for name in public_names(package))
