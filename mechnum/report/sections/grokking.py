@@ -54,12 +54,21 @@ def phase_spans(over: xr.Dataset) -> list[tuple[str, float, float]]:
     ends = [float(steps[0]), *(found.get(name) for name in ("memorised", "formed", "cleaned"))]
     spans = []
     for name, first, last in zip(PHASES, ends, ends[1:], strict=False):
-        if first is None or ends[1] is None:
+        if first is None or ends[1] is None or _generalises_at_once(over):
             break
         last = float(steps[-1]) if last is None else float(last)
         if last > first:
             spans.append((name, float(first), last))
     return spans
+
+
+def _generalises_at_once(over: xr.Dataset) -> bool:
+    """Whether the held-out loss falls from the first checkpoint on.
+
+    Nothing was memorised then that a clean-up could remove, as where most pairs are trained on.
+    """
+    found = json.loads(over.attrs.get("phases", "{}"))
+    return found.get("formed") is not None and found["formed"] == int(over["step"][0])
 
 
 def _measures(over: xr.Dataset) -> Figure:
@@ -112,16 +121,17 @@ def phase_words(over: xr.Dataset) -> str:
         why = "the curves allow none" if known else "the pairs that were trained on are not known"
         return f"No phases: {why}."
     spans = phase_spans(over)
+    if _generalises_at_once(over):
+        fallen = json.loads(over.attrs["phases"])["cleaned"]
+        until = "" if fallen is None else f", and has fallen at step {fallen:,.0f}"
+        return f"No phases: the held-out loss falls from the first checkpoint on{until}."
     if not spans:
         return "No phases are found in these curves."
     found = [f"{name} from step {first:,.0f} to {last:,.0f}" for name, first, last in spans]
     text = f"{words.sentence(words.listed(found))}, by a rule on these curves."
-    missing = [name for name in PHASES if name not in [span[0] for span in spans]]
-    if "clean-up" in missing or not missing:
+    if "memorisation" in [name for name, _, _ in spans]:
         return text
-    # The held-out loss falls from the lowest excluded loss on, as where most pairs are trained on.
-    gap = "is no" if len(missing) == 1 else "are no"
-    return f"{text} There {gap} {words.listed(missing)} apart from it between these checkpoints."
+    return f"{text} There is no memorisation before it between these checkpoints."
 
 
 def frequencies_section(results: xr.DataTree) -> Section:

@@ -98,6 +98,7 @@ def test_phases_are_drawn_as_far_as_they_go(grokked):
     assert spans(memorised=None, formed=None, cleaned=None) == []
     # The steps end at 2.
     first, second, third = ("memorisation", 0, 1), ("circuit formation", 0, 1), ("clean-up", 1, 2)
+    assert spans(memorised=0, formed=0, cleaned=2) == []
     assert spans(memorised=0, formed=1, cleaned=2) == [second, third]
     assert spans(memorised=0, formed=1, cleaned=None) == [second, third]
     assert spans(memorised=1, formed=1, cleaned=2) == [first, third]
@@ -112,13 +113,12 @@ def test_phases_that_are_not_there_are_named(grokked):
 
     assert said(memorised=None, formed=None, cleaned=None).startswith("No phases are found")
     assert said(memorised=0, formed=0, cleaned=2) == (
-        "Clean-up from step 0 to 2, by a rule on these curves. There are no memorisation and "
-        "circuit formation apart from it between these checkpoints."
+        "No phases: the held-out loss falls from the first checkpoint on, and has fallen at step 2."
     )
     assert said(memorised=0, formed=1, cleaned=2).endswith(
-        "There is no memorisation apart from it between these checkpoints."
+        "There is no memorisation before it between these checkpoints."
     )
-    assert "apart" not in said(memorised=1, formed=None, cleaned=None)
+    assert "There is no" not in said(memorised=1, formed=None, cleaned=None)
     without = over.drop_attrs()
     assert phase_words(without) == "No phases: the curves allow none."
     assert "not known" in phase_words(without.sel(part=["all"]))
