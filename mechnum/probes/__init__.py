@@ -9,8 +9,9 @@ from mechnum.lazy import lazy_names
 if TYPE_CHECKING:
     from mechnum.probes.base import NumberProbe
     from mechnum.probes.binary import BinaryProbe
-    from mechnum.probes.collection import collect_states
+    from mechnum.probes.collection import collect_around, collect_states
     from mechnum.probes.controls import token_table
+    from mechnum.probes.curves import permuted, probe_curves
     from mechnum.probes.evaluation import evaluate, probe_accuracy
     from mechnum.probes.lenses import lens_accuracy
     from mechnum.probes.ordinals import leave_one_value_out
@@ -44,6 +45,7 @@ _HOMES = {
     "ResidueProbe": "residues",
     "SinProbe": "sinusoidal",
     "StateTable": "tables",
+    "collect_around": "collection",
     "collect_states": "collection",
     "context_tables": "tables",
     "evaluate": "evaluation",
@@ -53,7 +55,9 @@ _HOMES = {
     "leave_one_value_out": "ordinals",
     "lens_accuracy": "lenses",
     "number_similarity": "similarity",
+    "permuted": "curves",
     "probe_accuracy": "evaluation",
+    "probe_curves": "curves",
     "probe_transfer": "transfer",
     "token_rows": "other_tokens",
     "token_table": "controls",
@@ -71,6 +75,7 @@ __all__ = [
     "ResidueProbe",
     "SinProbe",
     "StateTable",
+    "collect_around",
     "collect_states",
     "context_tables",
     "evaluate",
@@ -80,7 +85,9 @@ __all__ = [
     "leave_one_value_out",
     "lens_accuracy",
     "number_similarity",
+    "permuted",
     "probe_accuracy",
+    "probe_curves",
     "probe_transfer",
     "token_rows",
     "token_table",

@@ -11,6 +11,7 @@ from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer
 from mechnum.probes.tables import StateTable
 from mechnum.tasks.contexts import ContextPrompts
+from mechnum.tasks.prompts import fingerprint
 
 
 def token_table(prompts: Sequence[ContextPrompts], back: int = 4) -> StateTable:
@@ -51,4 +52,5 @@ def token_table(prompts: Sequence[ContextPrompts], back: int = 4) -> StateTable:
                 for group in prompts
             ]
         ).numpy(),
+        {"prompts_fingerprint": fingerprint(prompts), "read": f"{back} tokens, no states"},
     )
