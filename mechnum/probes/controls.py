@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from jaxtyping import Float32, Int
+from torch import Tensor
 
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer
@@ -32,19 +34,8 @@ def token_table(prompts: Sequence[ContextPrompts], back: int = 4) -> StateTable:
     """
     if not prompts:
         raise MechnumError("there are no texts: give one or more")
-    reach = torch.arange(positive_integer("back", back))
-    seen = []
-    for group in prompts:
-        at = group.places[:, :, None] - reach
-        rows = torch.arange(len(group))[:, None, None]
-        ids = torch.where(at >= 0, group.tokens[rows, at.clamp_min(0)], -1)
-        seen.append(ids.flatten(0, 1))
-    columns = []
-    for column in torch.cat(seen).T.numpy():
-        known = np.unique(column[column >= 0])
-        columns.append(column[:, None] == known)
     return StateTable(
-        np.concatenate(columns, axis=1).astype(np.float32),
+        token_indicators([(group.tokens, group.places) for group in prompts], back),
         torch.cat([group.values.flatten() for group in prompts]).numpy(),
         torch.cat(
             [
@@ -54,3 +45,29 @@ def token_table(prompts: Sequence[ContextPrompts], back: int = 4) -> StateTable:
         ).numpy(),
         {"prompts_fingerprint": fingerprint(prompts), "read": f"{back} tokens, no states"},
     )
+
+
+def token_indicators(
+    groups: Sequence[tuple[Int[Tensor, "prompt pos"], Int[Tensor, "prompt place"]]], back: int
+) -> Float32[np.ndarray, "row indicator"]:
+    """Which token stands at each place and at the `back` − 1 places before it, as 0 and 1.
+
+    Args:
+        groups: the tokens of some texts, and places in each.
+
+    Returns:
+        A row for each place of each text, a column for each token at each distance that it is seen
+        at.
+    """
+    reach = torch.arange(positive_integer("back", back))
+    seen = []
+    for tokens, places in groups:
+        at = places[:, :, None] - reach
+        rows = torch.arange(len(tokens))[:, None, None]
+        ids = torch.where(at >= 0, tokens[rows, at.clamp_min(0)], -1)
+        seen.append(ids.flatten(0, 1))
+    columns = []
+    for column in torch.cat(seen).T.numpy():
+        known = np.unique(column[column >= 0])
+        columns.append(column[:, None] == known)
+    return np.concatenate(columns, axis=1).astype(np.float32)
