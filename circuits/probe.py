@@ -96,7 +96,8 @@ def measure_numbers(
         `/transfer/layers`, `/transfer/contexts` and `/transfer/kinds` (arithmetic and natural):
         `probe_transfer`; `/transfer/other_layers` and `/transfer/other_contexts`:
         `leave_one_out_transfer`, all of the Fourier probe. The attribute `layer` is where it
-        explains most of the training numbers, which contexts are compared at.
+        explains most of the training numbers, which contexts are compared at. `/published`: the
+        paper's figures beside these.
 
     Raises:
         MechnumError: unknown probes or layers, and texts with too few numbers or templates.
@@ -145,6 +146,8 @@ def measure_numbers(
     if "param-sin" in asked:
         parts["sines"] = lambda: _sines(kept)
     found, left_out = measured_parts(parts)
+    if "param-sin" in asked:
+        found["/published"] = _published(curves, found.get("/transfer/other_layers"))
     attrs = {
         **collected[0].attrs,
         "bos": bos_policy(model, prompts[0]),
@@ -216,6 +219,32 @@ def kinds_of_text(contexts: Mapping[Label, StateTable], seed: int = 0) -> dict[L
     generator = np.random.default_rng(seed_sequence(seed))
     rows = np.sort(generator.permutation(len(natural))[: len(arithmetic)])
     return {ARITHMETIC: arithmetic, NATURAL: natural.select(rows)}
+
+
+def _published(curves: xr.Dataset, other_layers: xr.Dataset | None) -> xr.Dataset:
+    """What Štefánik et al. 2026 print of Llama-3.2-1B beside the same here."""
+    read = curves["accuracy"].sel(probe="param-sin")
+    known = {
+        "param-sin, best layer": (0.98, float(read.max())),
+        "param-sin, last layer": (0.54, float(read[-1])),
+    }
+    if other_layers is not None:
+        left = other_layers["accuracy"].values
+        known |= {
+            "probe of all other layers, best": (0.99, float(left.max())),
+            "probe of all other layers, first": (0.025, float(left[0])),
+            "probe of all other layers, last": (0.02, float(left[-1])),
+        }
+    published, measured = zip(*known.values(), strict=True)
+    return xr.Dataset(
+        {"published": ("quantity", list(published)), "measured": ("quantity", list(measured))},
+        coords={"quantity": list(known)},
+        attrs={
+            "of": "Llama-3.2-1B",
+            "source": "Štefánik et al. 2026 (arXiv 2510.26285), sections on contexts and transfer",
+            "measure": "numbers and templates held out; other layers by the Fourier regression",
+        },
+    )
 
 
 def _file(folder: Path | None, name: str) -> Path | None:

@@ -22,6 +22,7 @@ from mechnum.cli.numbers import numbers
 from mechnum.cli.options import Quiet
 from mechnum.cli.patch import patch
 from mechnum.cli.paths import paths
+from mechnum.cli.probe import probe
 from mechnum.cli.reproduce import reproduce
 from mechnum.cli.trace import trace
 from mechnum.cli.train import train
@@ -44,6 +45,7 @@ for command in (
     circuit,
     clock,
     neurons,
+    probe,
     beliefs,
     helix,
     fourier,
