@@ -197,16 +197,16 @@ def _read(
     found = xr.Dataset(dict.fromkeys((*names, "permuted"), blank))
     found["tokens"] = blank.isel(layer=0, drop=True)
     if usable:
-        own = probe_curves(probes, usable, template_share=0, seed=seed)
+        own = probe_curves(probes, usable, template_share=0.0, seed=seed)
         for name in names:
             found[name] = own[name].reindex_like(blank)
     if usable and last:
         dealt = {layer: permuted(table, seed) for layer, table in usable.items()}
-        own = probe_curves(probes, dealt, template_share=0, seed=seed)
+        own = probe_curves(probes, dealt, template_share=0.0, seed=seed)
         found["permuted"] = own["accuracy"].reindex_like(blank)
     if np.ptp(tokens, axis=0).any():
         seen = {"tokens": StateTable(tokens, values)}
-        own = probe_curves(probes, seen, dim="reader", template_share=0, seed=seed)
+        own = probe_curves(probes, seen, dim="reader", template_share=0.0, seed=seed)
         found["tokens"] = own["accuracy"].isel(reader=0, drop=True)
     return found
 

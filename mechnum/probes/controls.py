@@ -48,12 +48,12 @@ def token_table(prompts: Sequence[ContextPrompts], back: int = 4) -> StateTable:
 
 
 def token_indicators(
-    groups: Sequence[tuple[Int[Tensor, "prompt pos"], Int[Tensor, "prompt place"]]], back: int
+    groups: Sequence[tuple[Int[Tensor, "_ _"], Int[Tensor, "_ _"]]], back: int
 ) -> Float32[np.ndarray, "row indicator"]:
     """Which token stands at each place and at the `back` − 1 places before it, as 0 and 1.
 
     Args:
-        groups: the tokens of some texts, and places in each.
+        groups: the tokens [text, position] of some texts, and places [text, place] in each.
 
     Returns:
         A row for each place of each text, a column for each token at each distance that it is seen

@@ -25,24 +25,11 @@ from mechnum.probes.tables import hold_out
 from mechnum.tasks.contexts import context_prompts, ordinal_prompts
 from tests.probes.texts import reader
 
-LAYERS = [-1, 1, 2]
+from .probed import LAYERS, measured, numbers
 
 
-@pytest.fixture(scope="module")
-def texts():
-    return context_prompts(reader(), ("time", "arithmetic"), range(40), 6)
-
-
-@pytest.fixture(scope="module")
-def measured(texts, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("states")
-    names = ("linear", "fourier", "param-sin")
-    found = measure_numbers(reader(), texts, LAYERS, names, steps=10, folder=folder)
-    return found, folder
-
-
-def test_all_parts_are_there(measured, texts):
-    found, folder = measured
+def test_all_parts_are_there():
+    found = measured()
     assert set(found.children) == {
         "probes", "lenses", "controls", "spelling", "residues", "sines", "transfer", "published",
     }  # fmt: skip
@@ -50,37 +37,49 @@ def test_all_parts_are_there(measured, texts):
         "layers", "contexts", "kinds", "other_layers", "other_contexts",
     }  # fmt: skip
     assert "left_out" not in found.attrs
-    assert found.attrs["n_states"] == sum(group.places.numel() for group in texts)
-    names = {file.name for file in folder.iterdir()}
-    assert names == {
-        f"{name}.safetensors" for name in ("numbers", "one_token_earlier", "untrained")
-    }
+    assert found.attrs["n_states"] == sum(group.places.numel() for group in numbers())
     controls = found["controls"].to_dataset()
-    assert (controls["accuracy"].sel(control="permuted numbers") < 0.4).all()
+    assert set(controls["control"].values) == {
+        "states", "one token earlier", "untrained net", "permuted numbers",
+    }  # fmt: skip
+    assert (controls["accuracy"].sel(control="permuted numbers") < 0.5).all()
+    best = max(LAYERS, key=lambda layer: explained(layer))
+    assert found.attrs["layer"] == best
 
 
-def test_accuracies_are_those_of_a_plain_loop(measured, texts):
-    found, _ = measured
-    tables = layer_tables(collect_states(reader(), texts, LAYERS))
+def explained(layer: int) -> float:
+    table = layer_tables(collect_states(reader(), numbers(), LAYERS))[layer]
+    train = hold_out({layer: table}).train(table)
+    probe = FourierRegressionProbe(numbers=range(30)).fit(train.states, train.values)
+    return float(probe.r2_.mean())
+
+
+def test_accuracies_are_those_of_a_plain_loop():
+    tables = layer_tables(collect_states(reader(), numbers(), LAYERS))
     held = hold_out(tables)
     for layer in LAYERS:
         train, test = held.train(tables[layer]), held.test(tables[layer])
-        probe = FourierRegressionProbe(numbers=range(40)).fit(train.states, train.values)
-        own = found["probes"].to_dataset().sel(probe="fourier", layer=layer)
+        probe = FourierRegressionProbe(numbers=range(30)).fit(train.states, train.values)
+        own = measured()["probes"].to_dataset().sel(probe="fourier", layer=layer)
         assert float(own["accuracy"]) == probe.score(test.states, test.values)
-        states = found["controls"].to_dataset().sel(control="states", probe="fourier", layer=layer)
+        controls = measured()["controls"].to_dataset()
+        states = controls.sel(control="states", probe="fourier", layer=layer)
         assert float(states["accuracy"]) == float(own["accuracy"])
 
 
-def test_kept_states_are_found_again_and_those_of_others_refused(measured, texts, monkeypatch):
-    _, folder = measured
+@pytest.mark.slow
+def test_kept_states_are_found_again_and_those_of_others_refused(tmp_path, monkeypatch):
+    first = measure_numbers(reader(), numbers(), LAYERS, ("linear",), folder=tmp_path)
+    kept = {f"{name}.safetensors" for name in ("numbers", "one_token_earlier", "untrained")}
+    assert {file.name for file in tmp_path.iterdir()} == kept
     monkeypatch.setattr(mn.models.Model, "run", None)
-    again = measure_numbers(reader(), texts, LAYERS, ("linear",), folder=folder)
-    assert "param-sin" not in again["probes"]["probe"].values
+    again = measure_numbers(reader(), numbers(), LAYERS, ("linear",), folder=tmp_path)
+    assert again.identical(first)
     with pytest.raises(MechnumError, match="holds states of another model"):
-        measure_numbers(reader(), texts, [1], folder=folder)
+        measure_numbers(reader(), numbers(), [1], folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_what_texts_do_not_allow_is_left_out():
     texts = context_prompts(reader(), ("time",), range(40), 4)
     found = measure_numbers(reader(), texts, [0, 1], ("fourier",))
@@ -121,6 +120,7 @@ def test_operands_are_read_from_their_own_tokens_on():
         measure_task(model, task, layers=[7])
 
 
+@pytest.mark.slow
 def test_ordinals_are_read_one_by_one(monkeypatch):
     probes = {"linear": LinearNumberProbe()}
     monkeypatch.setattr(probe_ordinals, "ordinal_probes", lambda n, seed: probes)

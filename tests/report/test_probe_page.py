@@ -1,4 +1,4 @@
-"""Pages on probes: what they say of results that were measured, and when a control reads as much."""
+"""Pages on probes: what they say of results, and of controls that read as much."""
 
 from __future__ import annotations
 
@@ -8,21 +8,14 @@ import pytest
 import xarray as xr
 from rich.console import Console
 
-from mechnum.circuits.probe import measure_numbers
 from mechnum.circuits.probe_ordinals import measure_ordinals
 from mechnum.circuits.probe_task import measure_task
 from mechnum.report import page_of, probe_summary, read_netcdf, save
 from mechnum.report.probe_frames import what_it_means
-from mechnum.tasks.contexts import context_prompts
+from tests.circuits.probed import measured
 from tests.probes.texts import reader
 
 from .test_page import Document
-
-
-@pytest.fixture(scope="module")
-def measured():
-    texts = context_prompts(reader(), ("time", "arithmetic"), range(40), 6)
-    return measure_numbers(reader(), texts, [0, 2], ("linear", "fourier", "param-sin"), steps=5)
 
 
 def with_accuracies(states: float, tokens: float, untrained: float) -> xr.DataTree:
@@ -58,11 +51,12 @@ def test_verdict_says_how_far_the_spelling_goes(states, tokens, untrained, said)
     assert said in str(what_it_means(with_accuracies(states, tokens, untrained)))
 
 
-def test_page_and_summary_hold_what_was_measured(measured, tmp_path):
-    page, data = save(measured, tmp_path)
+def test_page_and_summary_hold_what_was_measured(tmp_path):
+    found = measured()
+    page, data = save(found, tmp_path)
     text = Document(page.read_text(encoding="utf-8")).text
-    assert str(what_it_means(measured)) in text
-    sections = [section.title for section in page_of(measured).sections]
+    assert str(what_it_means(found)) in text
+    sections = [section.title for section in page_of(found).sections]
     assert sections == [
         "What was found",
         "Layers",
@@ -73,7 +67,7 @@ def test_page_and_summary_hold_what_was_measured(measured, tmp_path):
         "Published figures",
         "How it was made",
     ]
-    for section in page_of(measured).sections:
+    for section in page_of(found).sections:
         for block in section.blocks:
             if block.kind == "figure":
                 facts = dict(block.caption.facts)
@@ -83,7 +77,7 @@ def test_page_and_summary_hold_what_was_measured(measured, tmp_path):
     console = Console(file=io.StringIO(), width=200)
     console.print(probe_summary(again))
     rows = [line.split() for line in console.file.getvalue().splitlines()]
-    own = 100 * float(measured["probes"]["accuracy"].sel(probe="linear", layer=0))
+    own = 100 * float(found["probes"]["accuracy"].sel(probe="linear", layer=0))
     (row,) = [row for row in rows if row[:1] == ["0"]]
     assert float(row[1]) == pytest.approx(own, abs=0.06)
 
@@ -105,8 +99,8 @@ def test_pages_of_tasks_and_ordinals():
 
 
 @pytest.mark.slow
-def test_page_opens_in_a_browser_without_complaints(measured, browser, tmp_path):
-    page, _ = save(measured, tmp_path)
+def test_page_opens_in_a_browser_without_complaints(browser, tmp_path):
+    page, _ = save(measured(), tmp_path)
     browser.open(page)
     browser.wait_for("document.documentElement.dataset.drawn === 'all'")
     assert browser.complaints == []
