@@ -108,7 +108,7 @@ def test_operands_are_read_from_their_own_tokens_on():
     """The modular net: a at its token, neither b nor the answer before b is there."""
     model = mn.load("clock-59")
     task = mn.tasks.parse(str(model.default_task))
-    found = measure_task(model, task, 600, layers=[-1, 0])["task_probes"].to_dataset()
+    found = measure_task(model, task, 500, layers=[-1, 0])["task_probes"].to_dataset()
     read = found["accuracy"].sel(probe="fourier")
     assert float(read.sel(variable="a", position="a", layer=-1)) > 0.9
     assert float(read.sel(variable="b", position="a").max()) < 0.1

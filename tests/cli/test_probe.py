@@ -14,6 +14,7 @@ def run(monkeypatch, capsys, tmp_path):
     return runner(monkeypatch, capsys)
 
 
+@pytest.mark.slow
 def test_net_without_texts_is_read_on_its_task(run, tmp_path):
     code, out, err = run("probe", "clock-59", "--prompts", "300", "--layers", "0")
     assert (code, err) == (0, "")

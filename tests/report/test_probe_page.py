@@ -51,6 +51,7 @@ def test_verdict_says_how_far_the_spelling_goes(states, tokens, untrained, said)
     assert said in str(what_it_means(with_accuracies(states, tokens, untrained)))
 
 
+@pytest.mark.slow
 def test_page_and_summary_hold_what_was_measured(tmp_path):
     found = measured()
     page, data = save(found, tmp_path)
