@@ -136,4 +136,4 @@ def _left(results: xr.DataTree) -> list[tuple[str, str]]:
 def _lead(results: xr.DataTree) -> str:
     if "probes" not in results.children:
         return " ".join(f"{name}: {text}" for name, text in _points(results)[:2])
-    return probe_frames.what_it_means(results) or ""
+    return words.sentence(probe_frames.what_it_means(results) or "")

@@ -134,8 +134,8 @@ def what_it_means(results: xr.DataTree) -> str | None:
     said += f", and {words.percent(tokens)} from nothing but the last four tokens"
     if tokens >= NEARLY * own:
         verdict = (
-            "The spelling gives nearly as much, so that this accuracy does not show that the net "
-            "computed the number."
+            "The spelling alone gives as much, or nearly, so that this accuracy does not show that "
+            "the net computed the number."
         )
     elif bare is not None and bare >= NEARLY * own:
         verdict = (

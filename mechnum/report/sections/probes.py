@@ -19,7 +19,6 @@ from mechnum.report.probe_frames import (
     map_frames,
     probe_frame,
     strongest_sines,
-    what_it_means,
 )
 
 _ESTIMAND = (
@@ -80,15 +79,13 @@ def controls_section(results: xr.DataTree) -> Section | None:
             own["tokens alone"] = pd.DataFrame({"layer": layers, **ends})
         groups[words.sentence(NAMES[str(probe)])] = own
         tables += [one.assign(probe=NAMES[str(probe)], control=name) for name, one in own.items()]
-    meaning = what_it_means(results)
     figure = Figure(
         title="Controls",
         views={"controls": figures.accuracy_panels(groups, layers)},
         caption=Caption(
             text="States of the numbers; states of the same texts one token earlier; those of a "
             "net of the same shape without training; numbers that are dealt anew to each other; "
-            "and no net at all: indicators of the number's token and of the three before it. "
-            + words.sentence(meaning or ""),
+            "and no net at all: indicators of the number's token and of the three before it.",
             estimand=_ESTIMAND,
             n=_n(results["probes"].to_dataset()),
             interval=_INTERVAL,
