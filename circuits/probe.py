@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import xarray as xr
@@ -47,6 +48,8 @@ STEPS = 600
 PUBLISHED = 0.8
 """Štefánik et al. 2026 (arXiv 2510.26285): param-sin reads more than that in all their models."""
 ARITHMETIC, NATURAL = "arithmetic", "natural"
+_SIMPLE = ("fourier", "digits")  # Fitted in closed form, so that each control can have both.
+_FILES = {0: "numbers", -1: "one_token_earlier"}
 
 _PROBES: Mapping[str, Callable[[int, int], NumberProbe]] = {
     "linear": lambda _, seed: LinearNumberProbe(seed=seed),
@@ -104,7 +107,9 @@ def measure_numbers(
     """
     chosen = spread_layers(model) if layers is None else list(layers)
     asked = number_probes(probes, steps, seed)
-    files = {0: _file(folder, "numbers"), -1: _file(folder, "one_token_earlier")}
+    # A text may begin with a number, which then has no token before it.
+    offsets = (0, -1) if all(bool((group.places > 0).all()) for group in prompts) else (0,)
+    files = {offset: _file(folder, _FILES[offset]) for offset in offsets}
     collected = collect_around(model, prompts, files, chosen)
     tables = layer_tables(collected[0])
     kept: dict[tuple[str, Label], NumberProbe] = {}
@@ -112,40 +117,40 @@ def measure_numbers(
     def keep(name: str, label: Label, probe: NumberProbe) -> None:
         kept[name, label] = probe
 
-    curves = probe_curves(asked, tables, seed=seed, fitted=keep)
-    best = _best_layer(kept, tables, seed)
-    simple = number_probes(("fourier", "digits"), steps, seed)
-    fourier = simple["fourier"]
-
-    def untrained_states() -> dict[Label, StateTable]:
+    def untrained_tables() -> dict[Label, StateTable]:
         twin = untrained_twin(model, seed) if untrained is None else untrained
         file = _file(folder, "untrained")
         return layer_tables(collect_around(twin, prompts, {0: file}, chosen)[0])
 
-    def residues() -> xr.Dataset:
-        asked = {str(m): ResidueProbe(m, seed=seed) for m in MODULI}
-        found = probe_curves(asked, tables, seed=seed).rename(probe="modulus")
-        return found.assign_coords(modulus=list(MODULI))
-
+    curves = probe_curves(asked, tables, seed=seed, fitted=keep)
+    best = _best_layer(kept, tables, seed)
     contexts = context_tables(collected[0], best)
+    controls, left_out = _controls(
+        curves,
+        {
+            "states": lambda: tables,
+            "one token earlier": lambda: layer_tables(_earlier(collected)),
+            "untrained net": untrained_tables,
+            "permuted numbers": lambda: {
+                label: permuted(table, seed) for label, table in tables.items()
+            },
+        },
+        seed,
+    )
     parts: dict[str, Callable[[], xr.Dataset]] = {
         "lenses": lambda: lens_accuracy(model, collected[0], seed=seed),
-        "controls": lambda: _controls(
-            simple, curves, tables, layer_tables(collected[-1]), untrained_states, seed
-        ),
         "spelling": lambda: probe_curves(
-            simple, {"tokens": token_table(prompts)}, dim="reader", seed=seed
+            number_probes(_SIMPLE, steps, seed),
+            {"tokens": token_table(prompts)},
+            dim="reader",
+            seed=seed,
         ),
-        "residues": residues,
-        "transfer/layers": lambda: probe_transfer(fourier, tables, seed=seed),
-        "transfer/other_layers": lambda: leave_one_out_transfer(fourier, tables, seed=seed),
-        "transfer/contexts": lambda: probe_transfer(fourier, several(contexts), seed=seed),
-        "transfer/other_contexts": lambda: leave_one_out_transfer(fourier, contexts, seed=seed),
-        "transfer/kinds": lambda: probe_transfer(fourier, kinds_of_text(contexts, seed), seed=seed),
+        "residues": lambda: _residues(tables, seed),
+        **_transfers(tables, contexts, seed),
     }
     if "param-sin" in asked:
         parts["sines"] = lambda: _sines(kept)
-    found, left_out = measured_parts(parts)
+    found, others = measured_parts(parts)
     if "param-sin" in asked:
         found["/published"] = _published(curves, found.get("/transfer/other_layers"))
     attrs = {
@@ -159,9 +164,11 @@ def measure_numbers(
         "published": PUBLISHED,
         **(said or {}),
     }
-    if left_out:
-        attrs["left_out"] = json.dumps(left_out)
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), "/probes": curves, **found})
+    if left_out | others:
+        attrs["left_out"] = json.dumps(left_out | others)
+    return xr.DataTree.from_dict(
+        {"/": xr.Dataset(attrs=attrs), "/probes": curves, "/controls": controls, **found}
+    )
 
 
 def number_probes(names: Sequence[str], steps: int, seed: int) -> dict[str, NumberProbe]:
@@ -170,8 +177,9 @@ def number_probes(names: Sequence[str], steps: int, seed: int) -> dict[str, Numb
     Raises:
         MechnumError: no names, or an unknown one.
     """
-    if not names or (unknown := [name for name in names if name not in _PROBES]):
-        what = f"no probe {unknown[0]!r}" if names else "no probe"
+    unknown = [name for name in names if name not in _PROBES]
+    if not names or unknown:
+        what = f"no probe {unknown[0]!r}" if unknown else "no probe"
         raise MechnumError(f"there is {what}: choose of {', '.join(PROBES)}")
     return {name: _PROBES[name](steps, seed) for name in names}
 
@@ -272,44 +280,72 @@ def _best_layer(
     return max(explained, key=lambda layer: explained[layer])
 
 
+def _earlier(collected: Mapping[int, xr.Dataset]) -> xr.Dataset:
+    if -1 not in collected:
+        raise MechnumError("some texts begin with a number: give texts with a word before it")
+    return collected[-1]
+
+
 def _controls(
-    probes: Mapping[str, NumberProbe],
     curves: xr.Dataset,
-    tables: Mapping[Label, StateTable],
-    earlier: Mapping[Label, StateTable],
-    untrained_states: Callable[[], Mapping[Label, StateTable]],
+    makers: Mapping[str, Callable[[], Mapping[Label, StateTable]]],
     seed: int,
-) -> xr.Dataset:
-    dealt = {label: permuted(table, seed) for label, table in tables.items()}
-    named: dict[str, xr.Dataset] = {}
-    todo = [name for name in probes if name not in curves["probe"]]
-    own = [curves.sel(probe=[name for name in probes if name in curves["probe"]])]
-    if todo:
-        own.append(probe_curves({name: probes[name] for name in todo}, tables, seed=seed))
-    named["states"] = xr.concat(own, "probe", data_vars="minimal").sel(probe=list(probes))
-    named["one token earlier"] = probe_curves(probes, earlier, seed=seed)
-    named["permuted numbers"] = probe_curves(probes, dealt, seed=seed)
-    reason = ""
-    try:
-        named["untrained net"] = probe_curves(probes, untrained_states(), seed=seed)
-    except MechnumError as error:
-        reason = str(error)
+) -> tuple[xr.Dataset, dict[str, str]]:
+    """The Fourier and the digit probe on each control's tables, and why some could not be made.
+
+    Args:
+        curves: what was measured of the states already, which is not measured again.
+    """
     parts = ["accuracy", "low", "high", "absolute_error", "chance"]
+    probes = number_probes(_SIMPLE, STEPS, seed)
+    named: dict[str, xr.Dataset] = {}
+    left_out: dict[str, str] = {}
+    for name, make in makers.items():
+        known = curves if name == "states" else curves.isel(probe=slice(0))
+        todo = {own: probe for own, probe in probes.items() if own not in known["probe"]}
+        try:
+            cells = [known[parts].sel(probe=[own for own in probes if own not in todo])]
+            if todo:
+                cells.append(probe_curves(todo, make(), seed=seed)[parts])
+        except MechnumError as reason:
+            left_out[name] = str(reason)
+            continue
+        named[name] = xr.concat(cells, "probe", combine_attrs="drop").sel(probe=list(probes))
     joined = xr.concat(
-        [one[parts] for one in named.values()],
+        list(named.values()),
         xr.DataArray(list(named), dims="control", name="control"),
         combine_attrs="drop",
     )
-    said = {"left_out": reason} if reason else {}
-    return joined.assign_attrs(curves.attrs, **said)
+    return joined.assign_attrs(curves.attrs), left_out
+
+
+def _residues(tables: Mapping[Label, StateTable], seed: int) -> xr.Dataset:
+    asked = {str(modulus): ResidueProbe(modulus, seed=seed) for modulus in MODULI}
+    found = probe_curves(asked, tables, seed=seed).rename(probe="modulus")
+    return found.assign_coords(modulus=list(MODULI))
+
+
+def _transfers(
+    tables: Mapping[Label, StateTable], contexts: Mapping[Label, StateTable], seed: int
+) -> dict[str, Callable[[], xr.Dataset]]:
+    probe = FourierRegressionProbe(seed=seed)
+    return {
+        "transfer/layers": lambda: probe_transfer(probe, tables, seed=seed),
+        "transfer/other_layers": lambda: leave_one_out_transfer(probe, tables, seed=seed),
+        "transfer/contexts": lambda: probe_transfer(probe, several(contexts), seed=seed),
+        "transfer/other_contexts": lambda: leave_one_out_transfer(
+            probe, several(contexts), seed=seed
+        ),
+        "transfer/kinds": lambda: probe_transfer(probe, kinds_of_text(contexts, seed), seed=seed),
+    }
 
 
 def _sines(kept: Mapping[tuple[str, Label], NumberProbe]) -> xr.Dataset:
     """`ParamSinProbe.frequencies` of each layer, the largest amplitude first."""
-    found = {
+    found: dict[Label, xr.Dataset] = {
         label: probe.frequencies().drop_vars("sine")
         for (_, label), probe in kept.items()
         if isinstance(probe, ParamSinProbe)
     }
     layers = xr.DataArray(list(found), dims="layer", name="layer")
-    return xr.concat(list(found.values()), layers, combine_attrs="drop")
+    return cast(xr.Dataset, xr.concat(list(found.values()), layers, combine_attrs="drop"))

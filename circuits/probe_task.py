@@ -23,6 +23,7 @@ from mechnum.probes import (
 )
 from mechnum.probes.controls import token_indicators
 from mechnum.probes.regression import PERIODS
+from mechnum.probes.tables import Label
 from mechnum.progress import track
 from mechnum.tasks import Prompts, Task, numbers_of, sample_prompts, states_of
 from mechnum.tasks.arithmetic import ModularAddition
@@ -185,9 +186,11 @@ def _read(
     seed: int,
 ) -> xr.Dataset:
     """All layers at one position, over (probe, layer)."""
-    tables = {layer: StateTable(states[layer + 1], values) for layer in layers}
-    constant = [layer for layer, table in tables.items() if not np.ptp(table.states, axis=0).any()]
-    usable = {layer: table for layer, table in tables.items() if layer not in constant}
+    usable: dict[Label, StateTable] = {
+        layer: StateTable(states[layer + 1], values)
+        for layer in layers
+        if np.ptp(states[layer + 1], axis=0).any()
+    }
     blank = xr.DataArray(
         np.full((len(probes), len(layers)), np.nan),
         {"probe": list(probes), "layer": list(layers)},
@@ -201,11 +204,13 @@ def _read(
         for name in names:
             found[name] = own[name].reindex_like(blank)
     if usable and last:
-        dealt = {layer: permuted(table, seed) for layer, table in usable.items()}
+        dealt: dict[Label, StateTable] = {
+            layer: permuted(table, seed) for layer, table in usable.items()
+        }
         own = probe_curves(probes, dealt, template_share=0.0, seed=seed)
         found["permuted"] = own["accuracy"].reindex_like(blank)
     if np.ptp(tokens, axis=0).any():
-        seen = {"tokens": StateTable(tokens, values)}
+        seen: dict[Label, StateTable] = {"tokens": StateTable(tokens, values)}
         own = probe_curves(probes, seen, dim="reader", template_share=0.0, seed=seed)
         found["tokens"] = own["accuracy"].isel(reader=0, drop=True)
     return found

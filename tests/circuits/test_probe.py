@@ -22,7 +22,7 @@ from mechnum.probes import (
     leave_one_value_out,
 )
 from mechnum.probes.tables import hold_out
-from mechnum.tasks.contexts import context_prompts, ordinal_prompts
+from mechnum.tasks.contexts import Context, context_prompts, ordinal_prompts
 from tests.probes.texts import reader
 
 from .probed import LAYERS, measured, numbers
@@ -87,6 +87,15 @@ def test_what_texts_do_not_allow_is_left_out():
     assert left["transfer/contexts"] == "there is one context alone: give two or more to compare"
     assert "the last: collect them as well" in left["lenses"]
     assert set(left) == {"lenses", "transfer/contexts", "transfer/other_contexts", "transfer/kinds"}
+
+
+@pytest.mark.slow
+def test_texts_that_begin_with_a_number_have_no_token_before_it():
+    own = Context("list", tuple(f"{n} apples and 12 pears" for n in range(1, 9)))
+    texts = context_prompts(reader(), (own,), range(10), 12)
+    found = measure_numbers(reader(), texts, [0, 1], ("fourier",))
+    assert "begin with a number" in json.loads(found.attrs["left_out"])["one token earlier"]
+    assert "one token earlier" not in found["controls"]["control"].values
 
 
 def test_kinds_of_text_have_as_many_rows():
