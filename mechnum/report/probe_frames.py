@@ -100,13 +100,15 @@ def points(results: xr.DataTree) -> list[tuple[str, str]]:
     found = [("What is read", _read(probes, float(results.attrs["published"])))]
     lenses = reading.group(results, "lenses")
     if lenses is not None:
-        rows = [(NAMES[name], best_row(curve(lenses, lens=name))) for name in ("logit", "tuned")]
+        # In the embedding the token itself stands.
+        inner = lenses.sel(layer=lenses["layer"] >= 0)
+        rows = [(NAMES[name], best_row(curve(inner, lens=name))) for name in ("logit", "tuned")]
         said = words.listed([f"the {name} {share(row)}" for name, row in rows])
         found.append(
             (
                 "Lenses",
-                f"at their best layers {said} of the numbers' own tokens, among "
-                f"{int(lenses['n_tokens'])} (the commonest has "
+                f"at their best layers behind the embedding {said} of the numbers' own tokens, "
+                f"among {int(lenses['n_tokens'])} (the commonest has "
                 f"{words.percent(float(lenses['chance']))}).",
             )
         )
@@ -164,10 +166,9 @@ def _read(probes: xr.Dataset, published: float) -> str:
     text = f"at the best of {probes.sizes['layer']} layers: {words.listed(texts)}."
     if "param-sin" in probes["probe"].values:
         best = float(probes["accuracy"].sel(probe="param-sin").max())
-        side = "as" if best >= published else "unlike"
         text += (
-            f" Param-sin reads {words.percent(best)}, {side} the {words.percent(published)} and "
-            "more that the paper reports of other models."
+            f" Param-sin reads {words.percent(best)} at best, where the paper reports more than "
+            f"{words.percent(published)} of other models."
         )
     return text
 

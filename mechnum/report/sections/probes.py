@@ -48,7 +48,8 @@ def curves_section(results: xr.DataTree) -> Section:
         caption=Caption(
             text="Layer l is the state after block l, emb the embedding. Lenses answer another "
             "question: whether a state gives most to the number's own token (its last piece) "
-            "among the tokens of all numbers. The best of several layers is a little too good.",
+            "among the tokens of all numbers; the embedding is that token. The best of several "
+            "layers is a little too good.",
             estimand=_ESTIMAND,
             n=_n(probes),
             interval=f"{_INTERVAL}, whose states are read right or wrong together",
