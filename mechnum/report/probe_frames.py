@@ -133,21 +133,20 @@ def what_it_means(results: xr.DataTree) -> str | None:
     said = f"the Fourier regression reads {words.percent(own)} from states"
     if own < 5 * float(controls["chance"].sel(probe="fourier").max()):
         return f"{said}, which is little more than chance: there is nothing to explain."
-    said += f", and {words.percent(tokens)} from nothing but the last four tokens"
+    said += f", {words.percent(tokens)} from nothing but the last four tokens"
+    if bare is not None:
+        said += f", and {words.percent(bare)} from a net of the same shape without training"
     if tokens >= NEARLY * own:
         verdict = (
-            "The spelling alone gives as much, or nearly, so that this accuracy does not show that "
-            "the net computed the number."
+            "The spelling alone gives as much, or nearly: the net has brought the digits together "
+            "in one state, and this accuracy does not show that it computed more."
         )
     elif bare is not None and bare >= NEARLY * own:
         verdict = (
-            f"A net of the same shape without training gets {words.percent(bare)}: digits that "
-            "attention brings together, mixed at random, are enough, so that this accuracy does "
-            "not show that training made a code of numbers."
+            "Digits that attention brings together, mixed at random, are enough: this accuracy "
+            "does not show that training made a code of numbers."
         )
     else:
-        text = "" if bare is None else f", and from a net without training {words.percent(bare)}"
-        said += text
         verdict = "The rest is what the trained net made of its tokens."
     digits = float(spelling["accuracy"].sel(probe="digits").isel(reader=0))
     return (

@@ -41,7 +41,7 @@ def with_accuracies(states: float, tokens: float, untrained: float) -> xr.DataTr
 @pytest.mark.parametrize(
     ("states", "tokens", "untrained", "said"),
     [
-        (0.99, 0.95, 0.2, "does not show that the net computed the number"),
+        (0.99, 0.95, 0.2, "does not show that it computed more"),
         (0.99, 0.3, 0.95, "does not show that training made a code of numbers"),
         (0.99, 0.3, 0.4, "The rest is what the trained net made of its tokens"),
         (0.004, 0.0, 0.0, "there is nothing to explain"),

@@ -63,7 +63,7 @@ def accuracy_panels(
             y=height,
             line={"color": theme.EDGE, "dash": "dot", "width": 1.3},
             annotation_text=name,
-            annotation_position="bottom right",
+            annotation_position="top right",
             row=1,
             col=1,
         )
