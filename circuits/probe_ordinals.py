@@ -75,13 +75,13 @@ def measure_ordinals(
 
 
 def ordinal_probes(n_words: int, seed: int) -> dict[str, NumberProbe]:
-    """A line, circles of all and of half the words, and param-sin as the paper sets it."""
+    """A line, circles of all and of half the words, and param-sin with the paper's penalties."""
     return {
         "linear": LinearNumberProbe(seed=seed),
         "fourier": FourierRegressionProbe((n_words, n_words / 2), seed=seed),
         "param-sin": ParamSinProbe(
-            H=512, steps=300, batch_size=None, learning_rate=1e-3, decay=False,
-            l1=1e-3, l2=1e-2, validation_share=0, seed=seed,
+            H=64, steps=300, batch_size=None, learning_rate=1e-2, decay=False,
+            l1=1e-3, l2=1e-2, validation_share=0.0, seed=seed,
         ),
     }  # fmt: skip
 

@@ -103,7 +103,8 @@ def _ordinal_blocks(name: str, found: xr.Dataset) -> list[Block]:
         caption=Caption(
             text="Each word is read by a probe that was trained on all others, in ten sentences; "
             "it is right where most of them are. Nothing is chosen on the word that is left out. "
-            f"{best_ordinals(found)}",
+            "A probe that reads the neighbours of words has their order, but gives the one that it "
+            f"was not shown to those that it was. {best_ordinals(found)}",
             estimand=f"share of the {n} words whose place is read",
             n=f"{n} words in ten sentences each",
             null=f"1 of {n} by a blind guess; p in the table, of words dealt anew to the places",
@@ -116,7 +117,7 @@ def _ordinal_blocks(name: str, found: xr.Dataset) -> list[Block]:
 
 
 def best_ordinals(found: xr.Dataset) -> str:
-    """How many words each probe reads at its best layer."""
+    """How many words each probe reads at its best layer, and how many as the one beside."""
     n, parts = found.sizes["word"], []
     for probe in found["probe"].values:
         right = found["n_right"].sel(probe=probe)
@@ -124,7 +125,11 @@ def best_ordinals(found: xr.Dataset) -> str:
         where = words.after_layer(int(found["layer"].values[at]))
         p = float(found["p"].sel(probe=probe)[at])
         said = "" if p != p else f", p {words.q_value(p)}"
-        parts.append(f"{NAMES[str(probe)]} {int(right[at])} of {n} {where}{said}")
+        read = found["read"].sel(probe=probe).isel(layer=at).values
+        beside = int(((read >= 0) & (np.abs(read - np.arange(n)) == 1)).sum())
+        parts.append(
+            f"{NAMES[str(probe)]} {int(right[at])} of {n} {where} ({beside} as a neighbour{said})"
+        )
     return f"At the best of {found.sizes['layer']} layers: {words.listed(parts)}."
 
 
