@@ -22,6 +22,7 @@ from mechnum.cli.numbers import numbers
 from mechnum.cli.options import Quiet
 from mechnum.cli.patch import patch
 from mechnum.cli.paths import paths
+from mechnum.cli.probe import probe
 from mechnum.cli.reproduce import reproduce
 from mechnum.cli.similarity import similarity
 from mechnum.cli.steer import steer
@@ -46,6 +47,9 @@ for command in (
     circuit,
     clock,
     neurons,
+    probe,
+    similarity,
+    steer,
     beliefs,
     helix,
     fourier,
@@ -53,8 +57,6 @@ for command in (
     filter_,
     grokking,
     clock_pizza,
-    steer,
-    similarity,
     verify,
     numbers,
     models,

@@ -9,8 +9,9 @@ from mechnum.lazy import lazy_names
 if TYPE_CHECKING:
     from mechnum.probes.base import NumberProbe
     from mechnum.probes.binary import BinaryProbe
-    from mechnum.probes.collection import collect_states
+    from mechnum.probes.collection import collect_around, collect_states
     from mechnum.probes.controls import token_table
+    from mechnum.probes.curves import permuted, probe_curves
     from mechnum.probes.evaluation import evaluate, probe_accuracy
     from mechnum.probes.lenses import lens_accuracy
     from mechnum.probes.number_places import place_rows, reading_of, shared_numbers, word_rows
@@ -47,6 +48,7 @@ _HOMES = {
     "StateTable": "tables",
     "SteeringVectors": "steering.vectors",
     "best_steering": "steering.choice",
+    "collect_around": "collection",
     "collect_states": "collection",
     "context_tables": "tables",
     "evaluate": "evaluation",
@@ -58,8 +60,10 @@ _HOMES = {
     "leave_one_value_out": "ordinals",
     "lens_accuracy": "lenses",
     "number_similarity": "similarity",
+    "permuted": "curves",
     "place_rows": "number_places",
     "probe_accuracy": "evaluation",
+    "probe_curves": "curves",
     "probe_transfer": "transfer",
     "reading_of": "number_places",
     "shared_numbers": "number_places",
@@ -86,6 +90,7 @@ __all__ = [
     "StateTable",
     "SteeringVectors",
     "best_steering",
+    "collect_around",
     "collect_states",
     "context_tables",
     "evaluate",
@@ -97,8 +102,10 @@ __all__ = [
     "leave_one_value_out",
     "lens_accuracy",
     "number_similarity",
+    "permuted",
     "place_rows",
     "probe_accuracy",
+    "probe_curves",
     "probe_transfer",
     "reading_of",
     "shared_numbers",

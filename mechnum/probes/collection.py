@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -53,30 +55,107 @@ def collect_states(
         MechnumError: no texts, layers that the model does not have or one of them twice, places
             outside of a text, and a file that holds other states, is damaged or cannot be written.
     """
+    return collect_around(model, prompts, {offset: file}, layers)[offset]
+
+
+def collect_around(
+    model: Model,
+    prompts: Sequence[ContextPrompts],
+    files: Mapping[int, str | Path | None],
+    layers: Sequence[int] | None = None,
+) -> dict[int, xr.Dataset]:
+    """`collect_states` at several offsets from the numbers, in one run of the texts.
+
+    Args:
+        files: offset → a file for its states, or None.
+
+    Raises:
+        MechnumError: as `collect_states`.
+    """
     if not prompts:
         raise MechnumError("there are no texts to collect states of: give one or more")
     chosen = _layers(model, layers)
-    columns, names = _index(prompts, offset)
     said = prompt_attributes(model, prompts)
-    key = _key(model, prompts, names, chosen, offset)
-    shape = (len(chosen), len(columns["value"]), model.spec.d_model)
-    if file is None:
-        states = np.empty(shape, dtype=np.float32)
-        _collect(model, prompts, chosen, offset, states)
-        return _dataset(states, columns, names, chosen, said, offset)
-    path = Path(file)
-    if not path.exists():
-        kept = {"format": _FORMAT, "key": key, "contexts": json.dumps(names)}
-        kept |= {"layers": json.dumps(chosen), "said": json.dumps(said)}
-        with new_state_file(path, shape, columns, kept) as states:
-            _collect(model, prompts, chosen, offset, states)
-    states, columns, kept = read_state_file(path)
-    if kept.get("format") != _FORMAT or kept.get("key") != key or states.shape != shape:
-        raise MechnumError(
-            f"{path} holds states of another model, other texts or other layers: give another "
-            "file, or delete it to collect these"
+    plans = {
+        offset: _Plan.of(model, prompts, chosen, offset, None if file is None else Path(file))
+        for offset, file in files.items()
+    }
+    found: dict[int, xr.Dataset] = {}
+    with ExitStack() as writing:
+        fresh: dict[int, Float32[np.ndarray, "layer row d"]] = {}
+        for offset, plan in plans.items():
+            if plan.file is None:
+                fresh[offset] = np.empty(plan.shape, dtype=np.float32)
+                found[offset] = plan.dataset(fresh[offset], plan.columns, said)
+            elif not plan.file.exists():
+                fresh[offset] = writing.enter_context(plan.new_file(said))
+        if fresh:
+            _collect(model, prompts, chosen, fresh)
+    return {
+        offset: found[offset] if offset in found else plan.read() for offset, plan in plans.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is collected at one offset, and where it is kept."""
+
+    file: Path | None
+    key: str
+    shape: tuple[int, int, int]
+    columns: dict[str, Int64[np.ndarray, " row"]]
+    contexts: list[str]
+    layers: list[int]
+    offset: int
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        prompts: Sequence[ContextPrompts],
+        layers: list[int],
+        offset: int,
+        file: Path | None,
+    ) -> _Plan:
+        columns, names = _index(prompts, offset)
+        key = _key(model, prompts, names, layers, offset)
+        shape = (len(layers), len(columns["value"]), model.spec.d_model)
+        return cls(file, key, shape, columns, names, layers, offset)
+
+    def new_file(
+        self, said: dict[str, str | int | float]
+    ) -> AbstractContextManager[Float32[np.ndarray, "layer row d"]]:
+        assert self.file is not None
+        kept = {"format": _FORMAT, "key": self.key, "contexts": json.dumps(self.contexts)}
+        kept |= {"layers": json.dumps(self.layers), "said": json.dumps(said)}
+        return new_state_file(self.file, self.shape, self.columns, kept)
+
+    def read(self) -> xr.Dataset:
+        assert self.file is not None
+        states, columns, kept = read_state_file(self.file)
+        same = kept.get("format") == _FORMAT and kept.get("key") == self.key
+        if not same or states.shape != self.shape:
+            raise MechnumError(
+                f"{self.file} holds states of another model, other texts or other layers: give "
+                "another file, or delete it to collect these"
+            )
+        return self.dataset(states, columns, json.loads(kept["said"]))
+
+    def dataset(
+        self,
+        states: Float32[np.ndarray, "layer row d"],
+        columns: dict[str, Int64[np.ndarray, " row"]],
+        said: dict[str, str | int | float],
+    ) -> xr.Dataset:
+        labels: dict[str, object] = {
+            name: ("row", column) for name, column in columns.items() if name != "context"
+        }
+        labels["context"] = ("row", np.array(self.contexts)[columns["context"]])
+        return xr.Dataset(
+            {"states": (("layer", "row", "dimension"), states)},
+            coords={"layer": self.layers, **labels},
+            attrs={**said, "offset": self.offset},
         )
-    return _dataset(states, columns, names, chosen, json.loads(kept["said"]), offset)
 
 
 def _layers(model: Model, layers: Sequence[int] | None) -> list[int]:
@@ -129,24 +208,25 @@ def _collect(
     model: Model,
     prompts: Sequence[ContextPrompts],
     layers: list[int],
-    offset: int,
-    states: Float32[np.ndarray, "layer row d"],
+    states: Mapping[int, Float32[np.ndarray, "layer row d"]],
 ) -> None:
-    """Fill the states, a batch at a time."""
+    """Fill the states of each offset, a batch at a time."""
     n_layers = model.spec.n_layers
-    for group, rows, at in track(list(_batches(model, prompts, offset)), "collecting states"):
-        places = group.places[rows] + offset
+    for group, rows, at in track(list(_batches(model, prompts)), "collecting states"):
+        places = group.places[rows]
         # Nothing behind the last number can change its state.
-        start, end = int(places.min()), int(places.max()) + 1
+        start, end = int(places.min()) + min(states), int(places.max()) + max(states) + 1
         run = model.run(group.tokens[rows, :end], keep=("resid_pre",), start=start)
         row = torch.arange(len(places))[:, None]
         for index, layer in enumerate(layers):
             value = run.last if layer == n_layers - 1 else run["resid_pre", layer + 1]
-            states[index, at] = value[row, places - start].flatten(0, 1).float().cpu().numpy()
+            for offset, own in states.items():
+                there = value[row, places + offset - start]
+                own[index, at] = there.flatten(0, 1).float().cpu().numpy()
 
 
 def _batches(
-    model: Model, prompts: Sequence[ContextPrompts], offset: int
+    model: Model, prompts: Sequence[ContextPrompts]
 ) -> Iterator[tuple[ContextPrompts, slice, slice]]:
     """A group, its texts that are run at a time, and their rows among all."""
     before = 0
@@ -176,22 +256,3 @@ def _key(
         digest.update(as_bytes(group.values) + as_bytes(group.variables["template"]))
         digest.update(json.dumps(group.contexts).encode())
     return digest.hexdigest()
-
-
-def _dataset(
-    states: Float32[np.ndarray, "layer row d"],
-    columns: dict[str, Int64[np.ndarray, " row"]],
-    names: list[str],
-    layers: list[int],
-    said: dict[str, str | int | float],
-    offset: int,
-) -> xr.Dataset:
-    labels: dict[str, object] = {
-        name: ("row", column) for name, column in columns.items() if name != "context"
-    }
-    labels["context"] = ("row", np.array(names)[columns["context"]])
-    return xr.Dataset(
-        {"states": (("layer", "row", "dimension"), states)},
-        coords={"layer": layers, **labels},
-        attrs={**said, "offset": offset},
-    )

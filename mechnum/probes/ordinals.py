@@ -76,7 +76,7 @@ def leave_one_value_out(
         null = np.array(counts[1:])
         p = (1 + int((null >= counts[0]).sum())) / (1 + permutations)
         found = found.assign(null=("permutation", null), p=p)
-    return found.assign_attrs(probe=repr(fresh), seed=seed)
+    return found.assign_attrs(table.said, probe=repr(fresh), seed=seed)
 
 
 def _read_each(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import xarray as xr
@@ -22,6 +23,8 @@ class StateTable:
 
     Attributes:
         templates: the template of each row; None where texts have none in common.
+        said: where the states are from, such as the fingerprints of model and prompts; results
+            of the table carry it.
 
     Raises:
         InvalidInput: the lengths differ.
@@ -30,6 +33,7 @@ class StateTable:
     states: Float[np.ndarray, "row d"]
     values: Int[np.ndarray, " row"]
     templates: Int[np.ndarray, " row"] | None = None
+    said: Mapping[str, str | int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("values", "templates"):
@@ -45,7 +49,18 @@ class StateTable:
     def select(self, rows: Bool[np.ndarray, " row"] | Int[np.ndarray, " chosen"]) -> StateTable:
         """Some of the rows."""
         templates = None if self.templates is None else self.templates[rows]
-        return StateTable(self.states[rows], self.values[rows], templates)
+        return StateTable(self.states[rows], self.values[rows], templates, self.said)
+
+    def joined(self, *others: StateTable) -> StateTable:
+        """The rows of this table and of others, from all of which templates are known or not."""
+        tables = [self, *others]
+        templates = [table.templates for table in tables if table.templates is not None]
+        return StateTable(
+            np.concatenate([table.states for table in tables]),
+            np.concatenate([table.values for table in tables]),
+            np.concatenate(templates) if len(templates) == len(tables) else None,
+            said_of(dict(enumerate(tables))),
+        )
 
 
 def layer_table(collected: xr.Dataset, layer: int) -> StateTable:
@@ -58,7 +73,12 @@ def layer_table(collected: xr.Dataset, layer: int) -> StateTable:
     if layer not in layers:
         raise MechnumError(f"layer {layer} was not collected: use one of {layers}")
     states = collected["states"].values[layers.index(layer)]
-    return StateTable(np.asarray(states), collected["value"].values, collected["template"].values)
+    return StateTable(
+        np.asarray(states),
+        collected["value"].values,
+        collected["template"].values,
+        {**collected.attrs, "layer": layer},
+    )
 
 
 def layer_tables(collected: xr.Dataset) -> dict[Label, StateTable]:
@@ -74,6 +94,18 @@ def context_tables(collected: xr.Dataset, layer: int) -> dict[Label, StateTable]
     """
     table, names = layer_table(collected, layer), collected["context"].values
     return {str(name): table.select(names == name) for name in np.unique(names)}
+
+
+def said_of(tables: Mapping[Label, StateTable]) -> dict[str, str | int | float]:
+    """What is said of the origin of all tables; where they differ, JSON of table → value."""
+    names = dict.fromkeys(name for table in tables.values() for name in table.said)
+    found: dict[str, str | int | float] = {}
+    for name in names:
+        own = {label: table.said.get(name) for label, table in tables.items()}
+        first, *others = own.values()
+        alike = first is not None and all(other == first for other in others)
+        found[name] = first if alike else json.dumps(own)  # type: ignore[assignment]
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from mechnum.intervals import CONFIDENCE, RESAMPLES
 from mechnum.probes.base import NumberProbe
 from mechnum.probes.evaluation import evaluate
 from mechnum.probes.space_maps import MapKind, fit_map
-from mechnum.probes.tables import Label, StateTable, hold_out
+from mechnum.probes.tables import Label, StateTable, hold_out, said_of
 from mechnum.progress import track
 
 Align = Literal["none"] | MapKind
@@ -93,7 +93,12 @@ def probe_transfer(
     found = _joined(rows, "trained_on", chosen)
     train_rows = {"train_rows": ("trained_on", [len(train[name]) for name in chosen])}
     return found.assign(train_rows | _sizes(test)).assign_attrs(
-        probe=repr(probe), align=align, pairing=pairing, seed=seed, confidence=confidence
+        said_of(tables),
+        probe=repr(probe),
+        align=align,
+        pairing=pairing,
+        seed=seed,
+        confidence=confidence,
     )
 
 
@@ -135,7 +140,7 @@ def leave_one_out_transfer(
         own = test[left_out]
         cells.append(evaluate(fitted, own.states, own.values, seed, confidence, resamples))
     found = _joined(cells, "tested_on", list(tables)).assign(_sizes(test))
-    return found.assign_attrs(probe=repr(probe), seed=seed, confidence=confidence)
+    return found.assign_attrs(said_of(tables), probe=repr(probe), seed=seed, confidence=confidence)
 
 
 def competing(probe: NumberProbe, tables: Sequence[StateTable]) -> NumberProbe:

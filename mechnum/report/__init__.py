@@ -37,6 +37,8 @@ _WHERE = {
     "neurons_summary": "neurons",
     "node_frame": "measured",
     "page_of": "saving",
+    "probe_page": "probe",
+    "probe_summary": "probe",
     "ranking": "largest",
     "read_netcdf": "exports",
     "rescue_page": "rescue",

@@ -17,6 +17,7 @@ from mechnum.report.helix import helix_page
 from mechnum.report.neurons import neurons_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
+from mechnum.report.probe import probe_page
 from mechnum.report.rescue import rescue_page
 from mechnum.report.similarity import similarity_page
 from mechnum.report.steering import steering_page
@@ -29,6 +30,9 @@ _PAGES = {
     "rescue": rescue_page,
     "mixed_states": beliefs_page,
     "neurons": neurons_page,
+    "probes": probe_page,
+    "task_probes": probe_page,
+    "ordinals": probe_page,
     "clock": clock_page,
     "nodes": nodes_page,
     "edges": edges_page,
@@ -46,9 +50,9 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: the rescue experiment, beliefs, neurons, a clock, effects of
-    nodes, path effects, a circuit, the helix, spectra, the Fourier lens, filters, a grokked net,
-    clock or pizza, steering, similarities, a training run, or a trace."""
+    """The page that suits the results: the rescue experiment, beliefs, neurons, probes, a clock,
+    effects of nodes, path effects, a circuit, the helix, spectra, the Fourier lens, filters, a
+    grokked net, clock or pizza, steering, similarities, a training run, or a trace."""
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

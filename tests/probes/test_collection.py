@@ -9,7 +9,7 @@ from safetensors import safe_open
 
 from mechnum.errors import MechnumError
 from mechnum.models.memory import memory_budget
-from mechnum.probes import collect_states
+from mechnum.probes import collect_around, collect_states
 from mechnum.probes import collection as room
 
 from .texts import reader, texts
@@ -105,3 +105,20 @@ def test_impossible_collections_are_refused():
     }.items():
         with pytest.raises(MechnumError, match=match):
             call()
+
+
+def test_several_offsets_come_from_one_run(tmp_path, monkeypatch):
+    alone = {offset: collect_states(reader(), texts(), [0, 2], offset=offset) for offset in (0, -1)}
+    runs = []
+    plain = type(reader()).run
+    monkeypatch.setattr(
+        type(reader()), "run", lambda *given, **kept: runs.append(1) or plain(*given, **kept)
+    )
+    files = {0: tmp_path / "at.safetensors", -1: None}
+    found = collect_around(reader(), texts(), files, [0, 2])
+    count = len(runs)
+    for offset, own in alone.items():
+        np.testing.assert_allclose(found[offset]["states"], own["states"], atol=1e-6)
+        assert found[offset].attrs["offset"] == offset
+    collect_states(reader(), texts(), [0, 2])
+    assert len(runs) == 2 * count

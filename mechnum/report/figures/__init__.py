@@ -53,6 +53,7 @@ from mechnum.report.figures.neurons import (
 )
 from mechnum.report.figures.nodes import SHOWN, node_bars, node_maps
 from mechnum.report.figures.paths import path_map
+from mechnum.report.figures.probes import accuracy_map, accuracy_panels, sine_stems
 from mechnum.report.figures.rescue import arm_bars, arm_lines
 from mechnum.report.figures.similarity import chance_ranges, labelled_map, match_lines
 from mechnum.report.figures.space import continuity_loop, helix_in_space, structure_of_numbers
@@ -73,6 +74,8 @@ __all__ = [
     "VERDICTS",
     "ablation_bars",
     "accuracy_curves",
+    "accuracy_map",
+    "accuracy_panels",
     "along_lines",
     "answer_map",
     "arm_bars",
@@ -117,6 +120,7 @@ __all__ = [
     "residue_map",
     "scores_by_layer",
     "simplices",
+    "sine_stems",
     "spectrum_lines",
     "spectrum_map",
     "square_map",
