@@ -18,6 +18,7 @@ from mechnum.report.neurons import neurons_page
 from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 from mechnum.report.rescue import rescue_page
+from mechnum.report.run import run_page
 from mechnum.report.training import training_page
 from mechnum.report.waves import filter_page, lens_page
 
@@ -42,9 +43,11 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: the rescue experiment, beliefs, neurons, a clock, effects of
+    """The page that suits the results: a circuit's run, the rescue experiment, beliefs, neurons, a clock, effects of
     nodes, path effects, a circuit, the helix, spectra, the Fourier lens, filters, a grokked net,
     clock or pizza, a training run, or a trace."""
+    if "steps" in results.children:
+        return run_page(results, page_of)
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)
