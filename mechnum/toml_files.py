@@ -43,12 +43,19 @@ def toml_value(text: str) -> Any:
         return text
 
 
-def checked(kind: type[M], values: Mapping[str, Any], where: str, known: Iterable[str] = ()) -> M:
+def checked(
+    kind: type[M],
+    values: Mapping[str, Any],
+    where: str,
+    known: Iterable[str] = (),
+    what: str = "key",
+) -> M:
     """The values as a pydantic model.
 
     Args:
         where: the values are, for messages.
         known: keys to suggest instead of unknown ones; by default the model's.
+        what: a key is, for messages.
 
     Raises:
         MechnumError: on unknown and missing keys, and on values that do not fit.
@@ -63,13 +70,14 @@ def checked(kind: type[M], values: Mapping[str, Any], where: str, known: Iterabl
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         key = str(first["loc"][-1])
-        raise MechnumError(f"{where}: {unknown('key', key, known or kind.model_fields)}")
+        raise MechnumError(f"{where}: {unknown(what, key, known or kind.model_fields)}")
     if first["type"] == "missing":
         raise MechnumError(f"{where}: {place} is missing: add it")
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         raise MechnumError(f"{where}: {message}")
     wanted = message.removeprefix("Input should be ")
+    wanted = f"a number {wanted}" if wanted.startswith(("greater", "less")) else wanted
     raise MechnumError(f"{where}: {place} is {first['input']!r}: give {wanted}")
 
 

@@ -47,10 +47,13 @@ class Instrument:
     measure: Callable[[Context, Any], xr.DataTree]
 
     @property
-    def source(self) -> Path | None:
-        """The file that the function is in."""
-        found = inspect.getsourcefile(inspect.unwrap(self.measure))
-        return None if found is None else Path(found)
+    def sources(self) -> tuple[Path, ...]:
+        """The file that the function is in, where it is in one."""
+        try:
+            found = inspect.getsourcefile(inspect.unwrap(self.measure))
+        except TypeError:
+            found = None
+        return () if found is None else (Path(found),)
 
 
 def find_instrument(name: str) -> Instrument:

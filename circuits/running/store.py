@@ -21,8 +21,9 @@ from mechnum.models import Model
 from mechnum.patching.provenance import versions
 from mechnum.report import read_netcdf, write_netcdf
 
-# What draws and prints results has no part in them.
+# What draws, prints and reads results has no part in them.
 _NOT_MEASURING = ("report", "cli")
+_READINGS = "readings.py"
 
 
 @dataclass(frozen=True)
@@ -121,4 +122,6 @@ def _sources() -> list[Path]:
     roots = {Path(str(module.__file__)).resolve().parent for module in (mechnum, mechnum.circuits)}
     found = {path for root in roots for path in root.rglob("*.py")}
     left_out = {root / part for root in roots for part in _NOT_MEASURING}
-    return sorted(path for path in found if not left_out & set(path.parents))
+    return sorted(
+        path for path in found if path.name != _READINGS and not left_out & set(path.parents)
+    )

@@ -42,7 +42,7 @@ _WHERE = {
     "rescue_page": "rescue",
     "rescue_summary": "rescue",
     "residue_frame": "spectra",
-    "run_summary": "saving",
+    "run_summary": "run",
     "save": "saving",
     "score_frame": "frames",
     "spectra_summary": "largest_spectra",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
@@ -21,8 +21,7 @@ from mechnum.report.summary import bare_table
 if TYPE_CHECKING:
     from rich.console import Group
 
-# Each step has sections of its own that say how it was made and what was published.
-_OF_THE_RUN = ("steps", "title", "question", "paper", "left_out")
+_SAID_ABOVE = ("steps", "title", "question", "paper", "left_out")
 
 
 def run_page(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Page:
@@ -32,11 +31,13 @@ def run_page(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Pa
         page_of: the page of a step's results, whose sections become a part of this one.
     """
     attrs, steps = results.attrs, _steps(results)
-    parts = [_part(step, results, page_of) for step in steps if _found(results, step)]
+    pages = {step["name"]: page_of(_of_step(results, step)) for step in steps if step["found"]}
     sections = [
         Section("What was asked", [Text([str(attrs["question"]), f"{attrs['paper']}."])]),
-        Section("What was found", [Text(points=_points(results, page_of))]),
+        Section("What was found", [Text(points=_points(results, pages))]),
         published_section(results),
+    ]
+    made = [
         _settings_section(steps),
         provenance_section(xr.DataTree(xr.Dataset(attrs=_own(attrs)))),
     ]
@@ -44,28 +45,33 @@ def run_page(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Pa
         title=str(attrs["title"]),
         subtitle=f"{attrs['circuit']} in {attrs['model']}",
         sections=[section for section in sections if section is not None],
-        parts=parts,
+        parts=[
+            *(_part(step, pages[step["name"]]) for step in steps if step["found"]),
+            Part("How it was run", made),
+        ],
     )
 
 
-def run_summary(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Group:
-    """What the steps found, and the figures that are measured, for a Rich console."""
+def run_summary(results: xr.DataTree) -> Group:
+    """The steps, and the figures that are measured, for a Rich console."""
     from rich.console import Group
     from rich.text import Text as Line
 
     attrs = results.attrs
     lines = [Line(f"{attrs['circuit']} · {attrs['model']}", style="bold")]
-    lines += [Line(f"{name}: {text}") for name, text in _points(results, page_of)]
+    lines += [
+        Line(f"{step['name']}: {step['shows'] if step['found'] else 'left out, ' + step['why']}")
+        for step in _steps(results)
+    ]
     found = reading.group(results, "published")
     if found is None:
         return Group(*lines)
-    frame = published_frame(found)[found["needs"].values == ""]
     table = bare_table()
     table.add_column("quantity")
     for name in ("published", "measured"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("same kind of model")
-    for row in frame.to_dict("records"):
+    for row in published_frame(found)[found["needs"].values == ""].to_dict("records"):
         numbers = (row[name] for name in ("published", "measured"))
         shown = (value if isinstance(value, str) else words.number(value) for value in numbers)
         met = f", within tolerance: {row['tolerance met']}" if row["tolerance met"] else ""
@@ -75,39 +81,32 @@ def run_summary(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) ->
 
 
 def _steps(results: xr.DataTree) -> list[dict[str, Any]]:
-    return list(reading.structured(results.attrs["steps"]))
-
-
-def _found(results: xr.DataTree, step: dict[str, Any]) -> bool:
-    return step["name"] in results["steps"].children
+    """What the run says of each step, with whether it was `found`, and else `why` not."""
+    left_out = reading.structured(results.attrs.get("left_out", "{}"))
+    return [
+        {**step, "found": step["name"] not in left_out, "why": left_out.get(step["name"], "")}
+        for step in reading.structured(results.attrs["steps"])
+    ]
 
 
 def _of_step(results: xr.DataTree, step: dict[str, Any]) -> xr.DataTree:
     """A step's results as the tree that its instrument gave."""
-    found = results[f"steps/{step['name']}"].copy()
-    return found.assign_attrs(seed=found.attrs.get("seed", results.attrs["seed"]))
+    return results[f"steps/{step['name']}"].copy()
 
 
-def _part(
-    step: dict[str, Any], results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]
-) -> Part:
-    page = page_of(_of_step(results, step))
-    lead = f"{step['shows']} Measured on {step['model']} by the instrument {step['instrument']}."
-    return Part(title=step["title"], sections=page.sections, lead=f"{lead} {page.lead}".strip())
+def _part(step: dict[str, Any], page: Page) -> Part:
+    lead = f"{step['shows']} Measured on {step['model']}. {page.lead}"
+    return Part(title=step["title"], sections=page.sections, lead=lead.strip())
 
 
-def _points(
-    results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]
-) -> list[tuple[str, str]]:
+def _points(results: xr.DataTree, pages: Mapping[str, Page]) -> list[tuple[str, str]]:
     """Each step in a sentence: what its own page leads with."""
     points = []
-    left_out = reading.structured(results.attrs.get("left_out", "{}"))
     for step in _steps(results):
-        if _found(results, step):
-            said = page_of(_of_step(results, step)).lead or step["shows"]
-            points.append((step["title"], said))
+        if step["found"]:
+            points.append((step["title"], pages[step["name"]].lead or step["shows"]))
         else:
-            points.append((f"Left out: {step['title']}", f"{left_out[step['name']]}."))
+            points.append((f"Left out: {step['title']}", f"{step['why']}."))
     return points
 
 
@@ -124,4 +123,4 @@ def _settings_section(steps: list[dict[str, Any]]) -> Section:
 
 
 def _own(attrs: dict[Any, Any]) -> dict[str, Any]:
-    return {str(name): value for name, value in attrs.items() if name not in _OF_THE_RUN}
+    return {str(name): value for name, value in attrs.items() if name not in _SAID_ABOVE}

@@ -45,10 +45,10 @@ def published_frame(found: xr.Dataset) -> pd.DataFrame:
                 rows["needs"] == "", "needs " + rows["needs"]
             ),
             "unit": rows["unit"],
+            "same kind": rows["kind"],
             "tolerance met": rows["within"],
             "paper's model": rows["paper_model"],
             "this model": rows["model"],
-            "same kind": rows["kind"],
             "place": rows["place"],
             "note": rows["note"],
         }
