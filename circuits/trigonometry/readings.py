@@ -143,4 +143,4 @@ def _accuracy_of(results: xr.DataTree, group: str, dim: str, value: str, k: int)
 def _largest(scores: xr.DataArray, method: str) -> float:
     # The paper patches the layers' outputs, and no embedding.
     means = scores.mean("pair").sel(layer=scores["layer"] >= 0)
-    return float(means.sel(method=method).max()) if method in means["method"] else np.nan
+    return float(means.sel({"method": method}).max()) if method in means["method"] else np.nan
