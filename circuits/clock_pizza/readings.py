@@ -16,21 +16,9 @@ def irrelevance(results: xr.DataTree, form: int) -> float:
     return float(results["verdict"]["irrelevance"].values[form])
 
 
-def circularity(results: xr.DataTree) -> float:
-    """Of the embedding of a."""
-    return float(results["verdict"]["circularity"].sel(table="a"))
-
-
 def explained(results: xr.DataTree, circle: int, formula: str) -> float:
     """What a formula explains of the logits from one pair of principal components, from 1 on."""
     table = results["components"]["explained"]
     if circle - 1 not in table["circle"]:
         return np.nan
     return float(table.sel(circle=circle - 1, formula=formula))
-
-
-def shape_like(results: xr.DataTree, of: str, shape: str) -> float:
-    """CKA of the first layer, or of the logits, with a shape: the least over frequencies."""
-    if "cka" not in results.children:
-        return np.nan
-    return float(results["cka"]["cka"].sel(of=of, shape=shape).min())
