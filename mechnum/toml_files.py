@@ -66,7 +66,9 @@ def checked(
     except TypeError:
         raise MechnumError(f"{where}: give numbers, texts, true, false and lists of them") from None
     except ValidationError as error:
-        first = error.errors()[0]
+        errors = error.errors()
+    # A key with a slip is unknown, and another one missing: the first says more.
+    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         key = str(first["loc"][-1])

@@ -281,9 +281,7 @@ class GrokkingSettings(Settings):
 def grokking(context: Context, settings: GrokkingSettings) -> xr.DataTree:
     """Key frequencies, progress measures, and phases of training."""
     history = history_of(context.model.name, settings.run)
-    return measure_grokking(
-        context.model, _modular(context), history, settings.layer, settings.top
-    )
+    return measure_grokking(context.model, _modular(context), history, settings.layer, settings.top)
 
 
 class ClockPizzaSettings(Settings):

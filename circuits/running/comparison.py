@@ -41,9 +41,7 @@ _COLUMNS = ("quantity", "published", "lower", "upper", "measured", "unit", "with
             "paper_model", "model", "kind", "needs", "place", "note")  # fmt: skip
 
 
-def with_published(
-    results: xr.DataTree, circuit: str, step: str, model: Model
-) -> xr.DataTree:
+def with_published(results: xr.DataTree, circuit: str, step: str, model: Model) -> xr.DataTree:
     """One step's results with the group `/published`, where a figure is read from them.
 
     It has the figures of the models that any is read for, as `beside_the_paper` gives them.

@@ -11,7 +11,7 @@ from mechnum.errors import MechnumError
 from mechnum.toml_files import checked, unknown
 
 SHARED = ("seed", "n_pairs")
-"""Settings of the recipe that each step takes which has one of the name, and no value of its own."""
+"""Settings of the recipe, for each step that has them and no values of its own."""
 
 _RUN = ("task", *SHARED)
 

@@ -82,9 +82,10 @@ class PreparedRun:
             contexts[name] = next(known, None) or self._context(own, own is model, store)
         found, left_out = measured(self.steps, contexts)
         parts = {"/": self._root(model, models, left_out)}
-        parts["/published"] = beside_the_paper(
-            self.circuit, model, {name: (models[name], tree) for name, tree in found.items()}
-        )
+        if self.circuit.published.figures:
+            parts["/published"] = beside_the_paper(
+                self.circuit, model, {name: (models[name], tree) for name, tree in found.items()}
+            )
         for name, tree in found.items():
             for node in tree.subtree:
                 parts[f"/steps/{name}{node.path.rstrip('/')}"] = node.to_dataset(inherit=False)

@@ -43,9 +43,9 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: a circuit's run, the rescue experiment, beliefs, neurons, a clock, effects of
-    nodes, path effects, a circuit, the helix, spectra, the Fourier lens, filters, a grokked net,
-    clock or pizza, a training run, or a trace."""
+    """The page that suits the results: a circuit's run, the rescue experiment, beliefs, neurons, a
+    clock, effects of nodes, path effects, a circuit, the helix, spectra, the Fourier lens, filters,
+    a grokked net, clock or pizza, a training run, or a trace."""
     if "steps" in results.children:
         return run_page(results, page_of)
     for group, page in _PAGES.items():

@@ -18,15 +18,15 @@ def run(monkeypatch, capsys, tmp_path):
 
 
 def test_run_writes_prints_and_goes_on(run, circuit, tmp_path):  # noqa: F811
-    planted.INTERRUPTED.add("doubled")
+    planted.interrupted.add("doubled")
     code, out, err = run("run", circuit, "--set", "steps.first.number=3.5", "-q")
     assert (code, out) == (130, "")
     assert "stopped: the same command goes on with the step that was running" in err
     assert [path.name for path in (tmp_path / "report").iterdir()] == ["steps"]
-    planted.INTERRUPTED.clear()
+    planted.interrupted.clear()
     code, out, err = run("run", circuit, "--set", "steps.first.number=3.5", "-q")
     assert (code, err) == (0, "")
-    assert planted.MEASURED == ["number", "doubled", "answers"]
+    assert planted.measured == ["number", "doubled", "answers"]
     assert "written: report/report.html and report/results.nc" in out
     assert "second: A second." in out
     found = read_netcdf(tmp_path / "report" / "results.nc")

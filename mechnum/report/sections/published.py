@@ -41,9 +41,9 @@ def published_frame(found: xr.Dataset) -> pd.DataFrame:
         {
             "quantity": rows["quantity"],
             "published": [_published(row) for row in rows.to_dict("records")],
-            "measured": rows["measured"].astype(object).where(
-                rows["needs"] == "", "needs " + rows["needs"]
-            ),
+            "measured": rows["measured"]
+            .astype(object)
+            .where(rows["needs"] == "", "needs " + rows["needs"]),
             "unit": rows["unit"],
             "same kind": rows["kind"],
             "tolerance met": rows["within"],

@@ -23,9 +23,9 @@ def site(tmp_path, monkeypatch) -> Iterator[Path]:
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     before = set(sys.modules)
-    planted.MEASURED.clear()
+    planted.measured.clear()
     yield folder
-    planted.INTERRUPTED.clear()
+    planted.interrupted.clear()
     for name in set(sys.modules) - before:
         if Path(str(getattr(sys.modules[name], "__file__", ""))).is_relative_to(folder):
             del sys.modules[name]

@@ -10,9 +10,9 @@ import xarray as xr
 from mechnum.circuits.running.context import Context, Settings
 from mechnum.errors import MechnumError
 
-MEASURED: list[str] = []
+measured: list[str] = []
 """Which instruments have measured, in order."""
-INTERRUPTED: set[str] = set()
+interrupted: set[str] = set()
 """Those that are stopped before they give anything."""
 
 NAME = "tests.circuits.running.planted"
@@ -42,9 +42,9 @@ def refused(context: Context, settings: Number) -> xr.DataTree:
 
 
 def _measured(name: str, value: float) -> xr.DataTree:
-    if name in INTERRUPTED:
+    if name in interrupted:
         raise KeyboardInterrupt
-    MEASURED.append(name)
+    measured.append(name)
     root = xr.Dataset({"value": value, "name": ("letter", list(name))}, attrs={"metric": "none"})
     return xr.DataTree.from_dict({"/": root, "/published": xr.Dataset({"stale": 1})})
 
