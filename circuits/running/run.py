@@ -73,14 +73,16 @@ class PreparedRun:
         if out is None:
             with TemporaryDirectory() as folder:
                 return self.on(model, folder)
-        models = {step.name: _model_of(step, model) for step in self.steps}
         store = Store(Path(out) / STEPS_FOLDER)
-        contexts: dict[str, Context] = {}
-        for name, own in models.items():
-            # One context for each model, so that its accuracy is measured once.
-            known = (contexts[step] for step in contexts if models[step] is own)
-            contexts[name] = next(known, None) or self._context(own, own is model, store)
-        found, left_out = measured(self.steps, contexts)
+        # One context for each model, so that its accuracy is measured once.
+        contexts = {model.name: self._context(model, self.recipe.task, store)}
+        for step in self.steps:
+            if (other := step.entry.model) is not None and other not in contexts:
+                # Another model has a task of its own.
+                contexts[other] = self._context(_beside(model, other), None, store)
+        of_steps = {step.name: contexts[step.entry.model or model.name] for step in self.steps}
+        models = {name: context.model for name, context in of_steps.items()}
+        found, left_out = measured(self.steps, of_steps)
         parts = {"/": self._root(model, models, left_out)}
         if self.circuit.published.figures:
             parts["/published"] = beside_the_paper(
@@ -91,9 +93,7 @@ class PreparedRun:
                 parts[f"/steps/{name}{node.path.rstrip('/')}"] = node.to_dataset(inherit=False)
         return CircuitRun(self.circuit.name, xr.DataTree.from_dict(parts), models)
 
-    def _context(self, model: Model, is_the_run_s: bool, store: Store) -> Context:
-        # Another model than the run's has a task of its own.
-        task = self.recipe.task if is_the_run_s else None
+    def _context(self, model: Model, task: str | None, store: Store) -> Context:
         made_from = {
             "model": model.name,
             "weights": weights_digest(model),
@@ -165,11 +165,8 @@ def run_circuit(
     return ready.on(wanted if isinstance(wanted, Model) else _loaded(wanted), out)
 
 
-def _model_of(step: Step, model: Model) -> Model:
-    """The model that a step measures: its own, on the run's device, or the run's."""
-    other = step.entry.model
-    if other is None or other == model.name:
-        return model
+def _beside(model: Model, other: str) -> Model:
+    """Another model, on the device and in the precision of this one."""
     return _loaded(other, str(model.device), str(model.dtype).removeprefix("torch."))
 
 

@@ -10,7 +10,7 @@ from mechnum.circuits.running.catalogue import CircuitFolder
 from mechnum.circuits.running.published import KINDS, PaperModel, Published
 from mechnum.errors import MechnumError
 from mechnum.report import page_of
-from mechnum.toml_files import checked
+from mechnum.toml_files import checked, read_toml
 
 from . import planted
 
@@ -154,15 +154,11 @@ def test_the_page_calls_nothing_a_reproduction(compared):
         (('"same family, other size"', '"cousins"'), "measured_on is 'cousins'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_file_is_one_line(change, message):
-    import sys
-
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
-    content = tomllib.loads(FIGURES.format(fingerprint="0").replace(*change, 1))
+def test_what_is_wrong_in_a_file_is_one_line(change, message, tmp_path):
+    (tmp_path / "published.toml").write_text(
+        FIGURES.format(fingerprint="0").replace(*change, 1), encoding="utf-8"
+    )
+    content = read_toml(tmp_path / "published.toml")
     if not message:
         assert checked(Published, content, "x", Published.keys()).figures[1].reading is None
         return
