@@ -6,10 +6,11 @@ import numpy as np
 import xarray as xr
 
 
-def accuracy(results: xr.DataTree) -> float:
-    """The share of the drawn prompts that are answered correctly, without any filter."""
+def unfiltered(results: xr.DataTree, measure: str) -> float:
+    """A measure of the drawn prompts with nothing removed."""
     table = results["table/mean"]
-    return float(table.sel(measure="accuracy")[_row(table, "nothing", "nothing", "nothing")])
+    row = _row(table, "nothing", "nothing", "nothing")
+    return np.nan if row is None else float(table.sel(measure=measure)[row])
 
 
 def without(results: xr.DataTree, modules: str, removed: str, measure: str) -> float:

@@ -116,7 +116,8 @@ def test_fourier_filters_without_their_controls():
         },
     )
     found = tree(table=table).assign_attrs(d_model=128)
-    assert fourier.accuracy(found) == 0.1
+    assert fourier.unfiltered(found, "accuracy") == 0.1
+    assert fourier.unfiltered(found, "loss") == 0
     assert fourier.without(found, "both", "low", "accuracy") == 0.5
     assert fourier.without(found, "both", "low", "loss") == 0.4
     # What takes every direction measures nothing.
