@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from mechnum.circuits.running.values import values
+
 
 def score(results: xr.DataTree, name: str, layer: str, norm: str) -> float:
     """A score of the regression on one layer: `mse`, `rmse` or `r2`."""
@@ -16,7 +18,7 @@ def score(results: xr.DataTree, name: str, layer: str, norm: str) -> float:
 
 def distances(results: xr.DataTree, target: str) -> float:
     """Squared correlation of distances among all layers' states with those among a target."""
-    table = results["geometry/distance_r2"]
+    table = values(results, "geometry", "distance_r2")
     norm = "after" if "after" in table["norm"] else "before"
     return float(table.sel(layer="all", norm=norm, space="states", target=target))
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from mechnum.circuits.running.values import values
+
 
 def unfiltered(results: xr.DataTree, measure: str) -> float:
     """A measure of the drawn prompts with nothing removed."""
-    table = results["table/mean"]
+    table = values(results, "table", "mean")
     row = _row(table, "nothing", "nothing", "nothing")
     return np.nan if row is None else float(table.sel(measure=measure)[row])
 
@@ -16,7 +18,7 @@ def unfiltered(results: xr.DataTree, measure: str) -> float:
 def without(results: xr.DataTree, modules: str, removed: str, measure: str) -> float:
     """A measure where "low" or "high" components are removed from modules; NaN where these take all
     directions of the residual stream, so that the modules write nothing."""
-    table = results["table/mean"]
+    table = values(results, "table", "mean")
     row = _row(table, modules, f"{removed} removed", "filter")
     if row is None or int(table["rank"][row]) >= int(results.attrs["d_model"]):
         return np.nan

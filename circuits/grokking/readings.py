@@ -7,6 +7,8 @@ import json
 import numpy as np
 import xarray as xr
 
+from mechnum.circuits.running.values import values
+
 
 def n_keys(results: xr.DataTree) -> float:
     """How many key frequencies there are."""
@@ -27,17 +29,17 @@ def over_pairs(results: xr.DataTree, name: str) -> float:
 
 def over_all(results: xr.DataTree, name: str) -> float:
     """A progress measure of all pairs."""
-    return float(results["progress"][name].sel(part="all"))
+    return float(values(results, "progress", name).sel(part="all"))
 
 
 def least(results: xr.DataTree, name: str) -> float:
     """The smallest of a measure of several parts of the net."""
-    return float(results["progress"][name].min())
+    return float(values(results, "progress", name).min())
 
 
 def most(results: xr.DataTree, name: str) -> float:
     """The largest of a measure of several parts of the net."""
-    return float(results["progress"][name].max())
+    return float(values(results, "progress", name).max())
 
 
 def phase_end(results: xr.DataTree, phase: str) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from mechnum.circuits.running.values import values
+
 
 def accuracy(results: xr.DataTree) -> float:
     """The share of all prompts that are answered correctly."""
@@ -13,7 +15,8 @@ def accuracy(results: xr.DataTree) -> float:
 
 def classified(results: xr.DataTree) -> float:
     """The share of the described neurons that match a heuristic of some kind."""
-    return float((results["heuristics/match"].values != 0).any(axis=1).mean())
+    matched = np.asarray(values(results, "heuristics", "match").values, dtype=bool)
+    return float(matched.any(axis=1).mean())
 
 
 def knocked_out(results: xr.DataTree, prompts: str) -> float:
@@ -21,5 +24,5 @@ def knocked_out(results: xr.DataTree, prompts: str) -> float:
     "related" to the heuristics, or "unrelated"."""
     if "knock_out" not in results.children:
         return np.nan
-    table = results["knock_out/accuracy"].sel(prompts=prompts, ablated="heuristic")
+    table = values(results, "knock_out", "accuracy").sel(prompts=prompts, ablated="heuristic")
     return float(table.mean("kind"))

@@ -56,5 +56,5 @@ def measure_filters(
         n_prompts=n_prompts,
         seed=seed,
     )
-    found.attrs |= {"tau": tau, "tau_unit": tau_unit, **(said or {})}
+    found = found.assign_attrs({"tau": tau, "tau_unit": tau_unit, **dict(said or {})})
     return with_published(found, "fourier_features", "filters", model)

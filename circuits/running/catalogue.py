@@ -74,7 +74,11 @@ class CircuitFolder:
             ) from None
         found = getattr(readings, name, None)
         if not callable(found):
-            own = [key for key, value in vars(readings).items() if callable(value)]
+            own = [
+                key
+                for key, value in vars(readings).items()
+                if getattr(value, "__module__", None) == readings.__name__
+            ]
             raise MechnumError(f"circuit {self.name}: {unknown('reading', name, own)}")
         return found
 

@@ -110,10 +110,10 @@ class Context:
             return xr.DataTree(xr.Dataset({"predicted": ("prompt", said)}))
 
         made_from = {**self.made_from, "prompts": self.prompts_fingerprint}
-        stored = self.store.kept("accuracy", made_from, measured).tree["predicted"].values
+        stored = self.store.kept("accuracy", made_from, measured).tree.to_dataset()["predicted"]
         # Kept in the task's order, judged group after group.
         order = torch.cat([group.index for group in groups])
-        predicted = torch.from_numpy(stored.astype(np.int64))
+        predicted = torch.from_numpy(stored.values.astype(np.int64))
         return self.task.judged(self.model, groups, predicted[order]).select(order.argsort())
 
     def _kept(self, key: Any, made: Callable[[], Any]) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from mechnum.models import Model
-from mechnum.models.spec import ModelSpec
 from mechnum.toml_files import unknown
+
+if TYPE_CHECKING:
+    from mechnum.models import Model
 
 Kind = Literal[
     "the same model", "same shapes, other training", "same family, other size", "another family"
@@ -43,6 +44,9 @@ class PaperModel(BaseModel):
 
     @model_validator(mode="after")
     def _shapes_are_known(self) -> PaperModel:
+        # Here, so that circuits are listed without the seconds that torch takes to import.
+        from mechnum.models.spec import ModelSpec
+
         for name in self.shapes:
             if name not in ModelSpec.__dataclass_fields__:
                 raise ValueError(unknown("shape", name, ModelSpec.__dataclass_fields__))

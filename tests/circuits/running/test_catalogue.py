@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -70,6 +72,15 @@ def test_broken_ones_are_a_line_of_warning_each(site, monkeypatch, capsys):
     assert "whole" in out
     assert "Zhong" in out
     assert sum(line.startswith("mechnum: circuit crashes") for line in err.splitlines()) == 1
+
+
+def test_the_list_takes_no_torch():
+    code = (
+        "import sys; from mechnum.circuits.running.catalogue import circuits;"
+        "assert all(one.recipe.steps for one in circuits().values());"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_unknown_circuits_and_readings(circuit):
