@@ -56,5 +56,5 @@ def measure_filters(
         n_prompts=n_prompts,
         seed=seed,
     )
-    found = found.assign_attrs({"tau": tau, "tau_unit": tau_unit, **dict(said or {})})
+    found.attrs.update(tau=tau, tau_unit=tau_unit, **(said or {}))
     return with_published(found, "fourier_features", "filters", model)

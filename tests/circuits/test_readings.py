@@ -115,7 +115,8 @@ def test_fourier_filters_without_their_controls():
             "rank": ("condition", [0, 19, 19, 128, 2]),
         },
     )
-    found = tree(table=table).assign_attrs(d_model=128)
+    found = tree(table=table)
+    found.attrs["d_model"] = 128
     assert fourier.unfiltered(found, "accuracy") == 0.1
     assert fourier.unfiltered(found, "loss") == 0
     assert fourier.without(found, "both", "low", "accuracy") == 0.5

@@ -40,7 +40,8 @@ def test_our_recipes_and_figures_are_valid(name):
 @pytest.mark.parametrize("name", OWN)
 def test_read_me_has_the_steps_of_the_recipe_in_order(name):
     text = (ROOT / name / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([a-z0-9_]+)` \|", text, flags=re.MULTILINE)
+    table = text.split("| step | shows |\n")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| `([a-z0-9_]+)` \|", table, flags=re.MULTILINE)
     assert rows == [step.name for step in find_circuit(name).recipe.steps]
     for part in ("## What it costs", "## Where released code errs"):
         assert part in text
@@ -67,11 +68,10 @@ def test_broken_ones_are_a_line_of_warning_each(site, monkeypatch, capsys):
     assert "circuit crashes is left out: first line second line" in said
     assert any("grokking is left out: mechnum.circuits.grokking has this name" in s for s in said)
     assert any("did you mean title?" in line for line in said)
-    code, out, err = runner(monkeypatch, capsys)("circuits")
+    with pytest.warns(UserWarning, match="circuit crashes is left out"):
+        code, out, _ = runner(monkeypatch, capsys)("circuits")
     assert code == 0
     assert "whole" in out
-    assert "Zhong" in out
-    assert sum(line.startswith("mechnum: circuit crashes") for line in err.splitlines()) == 1
 
 
 def test_the_list_takes_no_torch():
