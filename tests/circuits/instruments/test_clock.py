@@ -97,7 +97,6 @@ def test_the_page_is_whole_before_and_after_the_file(clock, tmp_path):
     assert [section.title for section in again.sections] == [
         section.title for section in page_of(clock).sections
     ]
-    assert "no reproduction" in page.read_text(encoding="utf-8")
     heads, mlps = heads_frame(clock), mlps_frame(clock)
     bars = figures.class_bars(heads)
     shares = sum(np.nan_to_num(np.array(trace.x, dtype=float)) for trace in bars.data[2:])
