@@ -17,7 +17,7 @@ ALL_DRAWN = "document.documentElement.dataset.drawn === 'all'"
 @pytest.fixture
 def page(browser, tmp_path):
     sections = build_page(trace()).sections
-    parts = [Part("First", sections, "What it shows."), Part("Second", sections[:2])]
+    parts = [Part("First", sections, "What it shows."), Part("Second", sections, "And this.")]
     path = Page("Whole", [Section("What was asked", [])], parts=parts).save(tmp_path / "page.html")
     browser.open(path)
     browser.wait_for(ALL_DRAWN)
@@ -47,7 +47,7 @@ def test_headings_and_contents_follow_each_other(page):
 @pytest.mark.slow
 def test_the_contents_mark_what_is_read(page):
     current = "[...document.querySelectorAll('[aria-current]')].map(link => link.textContent)"
-    for title in ("Second", "Heads"):
+    for title in ("Heads", "Second"):
         page.run(
             "document.documentElement.style.scrollBehavior = 'auto';"
             f"[...document.querySelectorAll('.contents a')].find(a => a.textContent === '{title}')"

@@ -8,8 +8,8 @@ function followReading() {
       links.get(entry.target.closest("section").id)?.setAttribute("aria-current", "true");
     }
   }, { rootMargin: "-10% 0px -80% 0px" });
-  // A part is read where its own heading is; below that, its sections are.
-  const read = "main > section:not(.part), .part > h2, .part > section";
+  // A part is read where its own header is; below that, its sections are.
+  const read = "main > section:not(.part), .part > header, .part > section";
   document.querySelectorAll(read).forEach((place) => observer.observe(place));
 }
 

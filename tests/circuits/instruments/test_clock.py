@@ -92,7 +92,7 @@ def test_figures_of_addition_are_not_compared_with_another_task(clock):
 
 @pytest.mark.slow
 def test_the_page_is_whole_before_and_after_the_file(clock, tmp_path):
-    page, data = save(clock, tmp_path)
+    _, data = save(clock, tmp_path)
     again = page_of(read_netcdf(data))
     assert [section.title for section in again.sections] == [
         section.title for section in page_of(clock).sections
