@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from mechnum.circuits.instruments.clock import trace_clock
     from mechnum.circuits.instruments.trace import trace
+    from mechnum.circuits.running.run import CircuitRun, run_circuit
     from mechnum.helix import Helix
     from mechnum.models import Model, load, wrap
     from mechnum.patching import (
@@ -61,6 +62,7 @@ _SUBPACKAGES = frozenset(
 )
 _MODULE_OF = {
     "Circuit": "mechnum.patching",
+    "CircuitRun": "mechnum.circuits.running.run",
     "attribute": "mechnum.patching",
     "completeness": "mechnum.patching",
     "cumulative": "mechnum.patching",
@@ -72,6 +74,7 @@ _MODULE_OF = {
     "minimality": "mechnum.patching",
     "Model": "mechnum.models",
     "path_effects": "mechnum.patching",
+    "run_circuit": "mechnum.circuits.running.run",
     "summarise": "mechnum.patching",
     "trace": "mechnum.circuits.instruments.trace",
     "trace_clock": "mechnum.circuits.instruments.clock",
@@ -80,6 +83,7 @@ _MODULE_OF = {
 
 __all__ = [
     "Circuit",
+    "CircuitRun",
     "Helix",
     "MechnumError",
     "Model",
@@ -102,6 +106,7 @@ __all__ = [
     "path_effects",
     "probes",
     "report",
+    "run_circuit",
     "summarise",
     "tasks",
     "trace",

@@ -130,11 +130,11 @@ def measure_beliefs(
             model, process, position, length, n=n_pairs, strings=min(strings, 2000), seed=seed
         )
     }
+    found, left_out = {}, {}
     if history.checkpoints:
         parts["snapshots"] = lambda: beliefs_along_training(history, process, **shared)
     elif history.measures is not None and length is positions is readout is None:
-        parts["snapshots"] = lambda: history.measures
-    found, left_out = {}, {}
+        found["/snapshots"] = history.measures
     for name, measured in parts.items():
         try:
             found[f"/{name}"] = measured()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from mechnum.circuits.published import clock_figures
+from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import MechnumError
 from mechnum.fourier.periods import default_periods
 from mechnum.helix import Helix
@@ -32,7 +32,7 @@ from mechnum.patching.metrics import MetricName
 from mechnum.patching.node_names import parse_node
 from mechnum.patching.nodes import Node, NodeKind, all_nodes
 from mechnum.patching.results import results
-from mechnum.tasks import Pairs, Task, parse, sample_prompts
+from mechnum.tasks import Accuracy, Pairs, Task, parse, sample_prompts
 from mechnum.tasks.arithmetic import ModularAddition
 
 # As many as the paper finds in GPT-J: heads, MLPs, and the share of the heads that is mixed.
@@ -52,6 +52,7 @@ def trace_clock(
     metric: MetricName = "logit_diff",
     correct_only: bool = True,
     seed: int = 0,
+    accuracy: Accuracy | None = None,
     **said: str | int | float,
 ) -> xr.DataTree:
     """Trace the clock algorithm: which heads move helix(a, b), what builds and writes helix(a+b).
@@ -73,6 +74,7 @@ def trace_clock(
         n_mixed: heads that are "mixed"; by default a fifth, as in the paper.
         folds: see `mechnum.helix.clock.Fits`.
         correct_only: whether only prompts that the model answers correctly are used.
+        accuracy: of the model on the task, where it is known.
         said: further attributes of the results, such as the command.
 
     Returns:
@@ -91,7 +93,7 @@ def trace_clock(
         positive_integer(name, size)
     check_n_mixed(n_mixed or 0)
     task = task or parse(model.default_task or "addition")
-    accuracy = task.accuracy(model)
+    accuracy = accuracy or task.accuracy(model)
     if not {"a", "b"} <= accuracy.variables.keys():
         raise MechnumError(
             f"{task.name} has one operand, and a clock adds two: use addition or modular_addition:P"
@@ -132,7 +134,6 @@ def trace_clock(
     if model.spec.d_mlp:
         parts["/clock/mlps"] = mlp_stages(model, tested_on, fits, metric, seed)
         nodes += [parse_node(name) for name in ranked["mlp"]["node"].values[:n_mlps]]
-    parts["/published"] = clock_figures(parts)
     circuit, edges = _circuit(model, chosen_on, tested_on, nodes, n_edges, metric, seed)
     tree = results(
         model,
@@ -154,14 +155,15 @@ def trace_clock(
     )
     kept = faithfulness(model, tested_on, circuit, metric, seed=seed)
     parts |= {"/circuit": circuit_results(circuit, model.spec), "/effects": edges}
-    return xr.DataTree.from_dict(
+    measured = xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=tree.attrs),
-            **{path: _with(one, "k_for", "of", "source", "measure") for path, one in parts.items()},
+            **{path: _with(one, "k_for") for path, one in parts.items()},
             "/faithfulness": kept.drop_attrs(deep=False),
             "/prompts": tree["prompts"].to_dataset(),
         }
     )
+    return with_published(measured, "trigonometry", "clock", model)
 
 
 def _with(measured: xr.Dataset, *attributes: str) -> xr.Dataset:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import xarray as xr
 
-from mechnum.circuits.published import clock_pizza_figures
+from mechnum.circuits.running.comparison import with_published
 from mechnum.grokking import (
     circle_planes,
     clock_or_pizza,
@@ -71,8 +71,6 @@ def measure_clock_pizza(
         found["/cka"] = xr.concat(
             shapes.values(), dim="of", join="outer", combine_attrs="drop"
         ).assign_coords(of=list(shapes))
-    if (published := clock_pizza_figures(model, verdict, components)) is not None:
-        found["/published"] = published
     prompts = prompts_of(model, task)
     attrs = {
         **verdict.attrs,
@@ -85,4 +83,5 @@ def measure_clock_pizza(
         **(said or {}),
     }
     root = {"/": xr.Dataset(attrs=attrs), "/prompts": example_tokens(model, prompts)}
-    return xr.DataTree.from_dict(root | found)
+    results = xr.DataTree.from_dict(root | found)
+    return with_published(results, "clock_pizza", "pizza", model)

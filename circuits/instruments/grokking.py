@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from mechnum.circuits.published import grokking_figures
+from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import MechnumError
 from mechnum.grokking import (
     circle_planes,
@@ -57,7 +57,7 @@ def measure_grokking(
         the embedding at the key frequencies; `/logits`: `logit_map`; `/maps`: `pre` and
         `activation` of neurons over (neuron, a, b); `/training`: the log; `/over`: `progress_over`
         the checkpoints with the keys of this model, with the attribute `phases` where the pairs
-        trained on are known; `/published`, the paper's figures, for nets of its configuration;
+        trained on are known; `/published`, the paper's figures, for nets of its shapes;
         `/prompts`. The attribute `left_out` says what could not be measured and why.
 
     Raises:
@@ -99,8 +99,6 @@ def measure_grokking(
         except MechnumError as reason:
             left_out["phases"] = str(reason)
         found["/over"] = over
-    if (published := grokking_figures(model, progress)) is not None:
-        found["/published"] = published
     prompts = prompts_of(model, task)
     attrs = {
         **progress.attrs,
@@ -114,7 +112,8 @@ def measure_grokking(
     if left_out:
         attrs["left_out"] = json.dumps(left_out)
     root = {"/": xr.Dataset(attrs=attrs), "/prompts": example_tokens(model, prompts)}
-    return xr.DataTree.from_dict(root | found)
+    results = xr.DataTree.from_dict(root | found)
+    return with_published(results, "grokking", "measures", model)
 
 
 def progress_along_training(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from mechnum.circuits.published import helix_figures
+from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import InvalidInput
 from mechnum.fourier.periods import default_periods
 from mechnum.helix import (
@@ -65,7 +65,7 @@ def measure_helix(
         `circle_continuity` of the longest period at that layer; `/structure`: `number_structure`
         after layer 0; `/variables`: `variable_scores`, at positions that see a and b; `/search`:
         `search_periods_causally`; `/linear`: `linear_addition`, for sums;
-        `/published`, what the paper has of GPT-J at the operand a; `/prompts`.
+        `/published`, what the paper has of GPT-J at this position; `/prompts`.
 
     Raises:
         MechnumError: where the model cannot read the prompts, or the helix itself cannot be fitted.
@@ -112,8 +112,6 @@ def measure_helix(
         drawn = sample_prompts(groups, _LINEAR_PROMPTS, seed=seed)
         parts["/linear"] = lambda: linear_addition(model, drawn, accuracy, seed=seed)
     found = {f"/helix/{position}": scores}
-    if position == "a" and (published := helix_figures(scores, task.name)) is not None:
-        found["/published"] = published
     left_out = {}
     for path, measured in parts.items():
         try:
@@ -134,7 +132,8 @@ def measure_helix(
     if left_out:
         attrs["left_out"] = json.dumps(left_out)
     root = {"/": xr.Dataset(attrs=attrs), "/prompts": example_prompts(model, pairs)}
-    return xr.DataTree.from_dict({**root, **found})
+    results = xr.DataTree.from_dict({**root, **found})
+    return with_published(results, "trigonometry", f"helix_{position}", model)
 
 
 def best_layer(scores: xr.Dataset) -> int:

@@ -35,6 +35,7 @@ def trace(
     n_pairs: int = 100,
     periods: Sequence[float] | None = None,
     seed: int = 0,
+    accuracy: Accuracy | None = None,
 ) -> xr.DataTree:
     """Measure how `model` does `task`, with the tools of Kantamneni & Tegmark 2025 (sections 4-5).
 
@@ -49,6 +50,7 @@ def trace(
         n_pairs: pairs at most; fewer where the model answers too few prompts correctly.
         periods: of the helix; by default those of 2, 5, 10 and 100 that the range of numbers can
             tell apart, and for modular addition the strongest frequencies of the embedding.
+        accuracy: of the model on the task, where it is known.
 
     Returns:
         The tree that `mechnum.report.reading` describes.
@@ -57,7 +59,7 @@ def trace(
         MechnumError: where the model cannot read or do the task.
     """
     task = task or parse(model.default_task or "addition")
-    accuracy = task.accuracy(model)
+    accuracy = accuracy or task.accuracy(model)
     prompts = task.prompts(model)
     periods = tuple(periods or default_periods(model, task, accuracy.variables["a"]))
     both: tuple[Operand, Operand] = ("a", "b")

@@ -8,6 +8,7 @@ import typer
 
 from mechnum.cli.beliefs import beliefs
 from mechnum.cli.circuit import circuit
+from mechnum.cli.circuits import circuits, run
 from mechnum.cli.clock import clock
 from mechnum.cli.clock_pizza import clock_pizza
 from mechnum.cli.fetch import fetch
@@ -41,6 +42,8 @@ app = typer.Typer(
 )
 
 for command in (
+    run,
+    circuits,
     trace,
     patch,
     paths,

@@ -71,34 +71,24 @@ def filter_(
     check_writable(out)
     with bars(quiet):
         loaded = load_model(model, device, dtype)
-        import xarray as xr
-
-        from mechnum.circuits.published import filter_figures
-        from mechnum.fourier import filter_results, filters
+        from mechnum.circuits.instruments.filters import measure_filters
         from mechnum.report import filter_summary, save
         from mechnum.tasks.numbers import parse_range
 
-        bands = [filters.high_pass(tau, tau_unit), filters.low_pass(tau, tau_unit)]
-        bands += [filters.single_pass(k) for k in _frequencies(single)]
-        bands += [filters.without(removed)] if (removed := _frequencies(without)) else []
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
-        found = filter_results(
+        found = measure_filters(
             loaded,
-            chosen,
-            bands,
+            chosen_task(loaded, task, between, max_sum, shots, digits, seed),
+            tau,
+            tau_unit,
+            _frequencies(single),
+            _frequencies(without),
             layers=None if layers is None else parse_range(layers),
             position=position_of(position),
             basis=basis,
             n_prompts=prompts,
             seed=seed,
+            said={"command": command_line()},
         )
-        if (
-            published := filter_figures(
-                found["table"].to_dataset(), loaded.spec.d_model, chosen.name
-            )
-        ) is not None:
-            found["published"] = xr.DataTree(published)
-        found.attrs["command"] = command_line()
         page, data = save(found, out)
     to_stdout(filter_summary(found))
     typer.echo(f"\nwritten: {page} and {data}")

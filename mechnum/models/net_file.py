@@ -21,7 +21,6 @@ p = 113
 from __future__ import annotations
 
 import fnmatch
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,11 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mechnum.errors import MechnumError
 from mechnum.models.native import NativeConfig, build_native, load_native_tensors, slots
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from mechnum.toml_files import read_toml
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -107,10 +102,7 @@ def read_net_file(path: Path) -> NetFile:
     Raises:
         MechnumError: on TOML that does not parse, on unknown or missing keys, on wrong types.
     """
-    try:
-        content = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MechnumError(f"{path} is not TOML ({error}): correct it") from None
+    content = read_toml(path)
     try:
         return NetFile.model_validate(content)
     except ValidationError as error:

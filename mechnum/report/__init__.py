@@ -44,6 +44,7 @@ _WHERE = {
     "rescue_page": "rescue",
     "rescue_summary": "rescue",
     "residue_frame": "spectra",
+    "run_summary": "run",
     "save": "saving",
     "score_frame": "frames",
     "similarity_page": "similarity",

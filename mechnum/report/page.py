@@ -27,22 +27,34 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Sections of a page that belong together, such as those of one measurement of several."""
+
+    title: str
+    sections: Sequence[Section]
+    lead: str = ""
+
+
+@dataclass(frozen=True)
 class Page:
     """A report.
 
     `title` and `subtitle` head it, `lead` says in a sentence or two what was found, `sections`
-    follow. `html()` gives the whole file: styles, scripts and data are inside, and its content
-    security policy forbids every request.
+    follow, and after them `parts`, which have their sections below them in the contents. `html()`
+    gives the whole file: styles, scripts and data are inside, and its content security policy
+    forbids every request.
     """
 
     title: str
     sections: Sequence[Section]
     lead: str = ""
     subtitle: str = ""
+    parts: Sequence[Part] = ()
 
     def html(self) -> str:
         """The page as one HTML document."""
-        blocks = [block for section in self.sections for block in section.blocks]
+        sections = [*self.sections, *(own for part in self.parts for own in part.sections)]
+        blocks = [block for section in sections for block in section.blocks]
         scripts = []
         # Maps in tables open as figures.
         opening = any(isinstance(block, Table) and block.maps is not None for block in blocks)

@@ -19,6 +19,7 @@ from mechnum.report.page import Page
 from mechnum.report.patching import circuit_page, edges_page, nodes_page
 from mechnum.report.probe import probe_page
 from mechnum.report.rescue import rescue_page
+from mechnum.report.run import run_page
 from mechnum.report.similarity import similarity_page
 from mechnum.report.steering import steering_page
 from mechnum.report.training import training_page
@@ -50,9 +51,12 @@ _PAGES = {
 
 
 def page_of(results: xr.DataTree) -> Page:
-    """The page that suits the results: the rescue experiment, beliefs, neurons, probes, a clock,
-    effects of nodes, path effects, a circuit, the helix, spectra, the Fourier lens, filters, a
-    grokked net, clock or pizza, steering, similarities, a training run, or a trace."""
+    """The page that suits the results: a circuit's run, the rescue experiment, beliefs, neurons,
+    probes, a clock, effects of nodes, path effects, a circuit, the helix, spectra, the Fourier
+    lens, filters, a grokked net, clock or pizza, steering, similarities, a training run, or a
+    trace."""
+    if "steps" in results.children:
+        return run_page(results, page_of)
     for group, page in _PAGES.items():
         if group in results.children:
             return page(results)

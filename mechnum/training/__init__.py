@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mechnum.training.bundle import export
     from mechnum.training.card import Card
     from mechnum.training.curves import training_curves
-    from mechnum.training.history import History, history_of
+    from mechnum.training.history import History, history_files, history_of
     from mechnum.training.log import ProcessScore, PromptScore, Score, read_log
     from mechnum.training.loop import train
     from mechnum.training.recipe import Recipe
@@ -27,6 +27,7 @@ _HOMES = {
     "Score": "log",
     "export": "bundle",
     "find_recipe": "recipes",
+    "history_files": "history",
     "history_of": "history",
     "read_log": "log",
     "snapshots": "snapshot",
@@ -44,6 +45,7 @@ __all__ = [
     "Score",
     "export",
     "find_recipe",
+    "history_files",
     "history_of",
     "read_log",
     "snapshots",

@@ -59,14 +59,9 @@ def history_of(model: str | Path, run: str | Path | None = None) -> History:
         MechnumError: where `run` is no folder or holds neither a log nor checkpoints, and where the
             files there are damaged.
     """
-    home = bundled().get(str(model), Path(model))
-    home = home.parent if home.is_file() else home
-    own = home / RUN_FOLDER
-    place = Path(run) if run is not None else own if own.is_dir() else home
-    if run is not None and not place.is_dir():
-        raise MechnumError(f"there is no folder {place}: give that of a run, or of checkpoints")
+    home, place = _places(model, run)
     scores = logged_scores(place) if (place / LOG_FILE).is_file() else None
-    checkpoints = snapshots(place) or (_numbered(place) if run is not None else {})
+    checkpoints = _checkpoints(place, run)
     if run is not None and scores is None and not checkpoints:
         raise MechnumError(
             f"{place} holds neither a log nor checkpoints: give the folder of a run, or one of "
@@ -91,6 +86,35 @@ def _measures(home: Path) -> xr.Dataset | None:
         return xr.load_dataset(path, engine="netcdf4")
     except (OSError, ValueError):
         raise MechnumError(f"{path} is not a netCDF file: delete it, or get it again") from None
+
+
+def history_files(model: str | Path, run: str | Path | None = None) -> list[Path]:
+    """The files that `history_of` and its checkpoints are read from.
+
+    Raises:
+        MechnumError: where `run` is no folder.
+    """
+    home, place = _places(model, run)
+    named = (LOG_FILE, RECIPE_FILE, CARD_FILE, MEASURES_FILE)
+    found = {folder / name for folder in (home, place) for name in named}
+    for checkpoint in _checkpoints(place, run).values():
+        found |= set(checkpoint.rglob("*")) if checkpoint.is_dir() else {checkpoint}
+    return sorted(path for path in found if path.is_file())
+
+
+def _places(model: str | Path, run: str | Path | None) -> tuple[Path, Path]:
+    """The model's folder, and that of its run."""
+    home = bundled().get(str(model), Path(model))
+    home = home.parent if home.is_file() else home
+    own = home / RUN_FOLDER
+    place = Path(run) if run is not None else own if own.is_dir() else home
+    if run is not None and not place.is_dir():
+        raise MechnumError(f"there is no folder {place}: give that of a run, or of checkpoints")
+    return home, place
+
+
+def _checkpoints(place: Path, run: str | Path | None) -> dict[int, Path]:
+    return snapshots(place) or (_numbered(place) if run is not None else {})
 
 
 def _numbered(folder: Path) -> dict[int, Path]:

@@ -46,7 +46,7 @@ def test_prints_and_writes(run, tmp_path):
         assert what in out
         assert all(share in out for share in shares)
     html = (folder / "report.html").read_text(encoding="utf-8")
-    for words in ("published for GPT-J", "measured here (adder-gptj)", "no reproduction",
+    for words in ("Published beside measured", "same family, other size", "no reproduction",
                   "helix(a, b) on to all readers but the logits", "10, 25"):  # fmt: skip
         assert words in html, words
     reached = json.loads(tree["clock/curves/heads"].attrs["k_for"])

@@ -6,51 +6,87 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mechnum.report import reading
+from mechnum.report import reading, words
 from mechnum.report.blocks import Caption, Table
 from mechnum.report.page import Section
 
-_DIFFERENT = (
-    "These are different models, so the right column is no reproduction of the left one: at most "
-    "their shapes agree."
-)
-# A difference of this share of a published figure counts as none.
-NEAR = 0.2
+SAME = "the same model"
+"""The kind of model of which a figure can be reproduced."""
 
 
 def published_section(results: xr.DataTree) -> Section | None:
-    """The figures in `/published`: `published` and `measured` over quantity.
+    """The figures in `/published`, as `mechnum.circuits` compares them.
 
-    Attributes: `of`, the paper's model; `source`; `measure`, what is measured here;
-    `comparison`, how far the two can be compared, where it is more than that they are other models.
+    Over figure: `quantity`, `published` or `lower` and `upper`, `measured`, `within`,
+    `paper_model`, `model`, `kind`, `needs`, `unit`, `place` and `note`; the attribute `source`.
     """
     found = reading.group(results, "published")
     if found is None:
         return None
-    model, theirs = str(results.attrs.get("model", "the model")), str(found.attrs["of"])
-    published, measured = found["published"].values, found["measured"].values
-    agrees = np.abs(measured - published) <= NEAR * np.abs(published)
-    known = np.isfinite(published) & np.isfinite(measured)
-    names = found["quantity"].values
-    frame = pd.DataFrame(
-        {
-            "quantity": names,
-            f"published for {theirs}": published,
-            f"measured here ({model})": measured,
-            "within a fifth": np.where(known, np.where(agrees, "yes", "no"), ""),
-        }
-    )
-    lead = (
-        f"{int((agrees & known).sum())} of {int(known.sum())} figures lie within a fifth of those "
-        f"that were published for {theirs}."
-    )
-    note = "" if theirs == model else str(found.attrs.get("comparison", _DIFFERENT))
     table = Table(
-        title=f"Beside {theirs}",
-        frame=frame,
+        title="Published beside measured",
+        frame=published_frame(found),
         caption=Caption(
-            text=f"Published: {found.attrs['source']}. Measured: {model}, "
-            f"{found.attrs['measure']}. {note}"
+            text=f"Published: {found.attrs['source']}. {_caution(found)} A figure that is not "
+            "measured here says what it needs: the paper's model, or a setting."
         ),
     )
-    return Section("Published figures", [table], lead)
+    return Section("Published figures", [table], published_words(found))
+
+
+def published_frame(found: xr.Dataset) -> pd.DataFrame:
+    """The rows of the table, as the paper orders them."""
+    rows = found.reset_coords().to_dataframe()
+    return pd.DataFrame(
+        {
+            "quantity": rows["quantity"],
+            "published": [_published(row) for row in rows.to_dict("records")],
+            "measured": rows["measured"]
+            .astype(object)
+            .where(rows["needs"] == "", "needs " + rows["needs"]),
+            "unit": rows["unit"],
+            "same kind": rows["kind"],
+            "tolerance met": rows["within"],
+            "paper's model": rows["paper_model"],
+            "this model": rows["model"],
+            "place": rows["place"],
+            "note": rows["note"],
+        }
+    )
+
+
+def published_words(found: xr.Dataset) -> str:
+    """How many figures are measured, and on which kind of model, in a sentence or two."""
+    measured = found["needs"].values == ""
+    same = measured & (found["kind"].values == SAME)
+    within = found["within"].values[same]
+    sentence = f"{int(measured.sum())} of the paper's {len(measured)} figures are measured here"
+    if not same.any():
+        return f"{sentence}, none of them on the paper's own model."
+    judged = int((within != "").sum())
+    met = int((within == "yes").sum())
+    return (
+        f"{sentence}, {int(same.sum())} of them on the paper's own model: {met} of {judged} with "
+        "a tolerance are within it."
+    )
+
+
+def _caution(found: xr.Dataset) -> str:
+    measured = found["needs"].values == ""
+    if (found["kind"].values[measured] == SAME).all():
+        return "Measured on the very model."
+    return (
+        "Figures of a different model are no reproduction of the paper's, however near they are; "
+        "only those of the same model are held against a tolerance."
+    )
+
+
+def _published(row: dict[str, float]) -> float | str:
+    if np.isfinite(row["published"]):
+        return row["published"]
+    low, high = row["lower"], row["upper"]
+    if np.isfinite(low) and np.isfinite(high):
+        return f"{words.number(low)} to {words.number(high)}"
+    if np.isfinite(low):
+        return f"at least {words.number(low)}"
+    return f"at most {words.number(high)}"

@@ -5,7 +5,7 @@ const AttentionView = (() => {
 
   // CircuitsVis makes a new root for each drawing, so each needs an element of its own.
   function pattern(host, tokens, attention, zoomed) {
-    const id = `attention-${made++}`;
+    const id = `attention-view-${made++}`;
     host.replaceChildren(element("div", { id }));
     CircuitsVis.render(id, CircuitsVis.AttentionPattern, { tokens, attention, zoomed, showAxisLabels: zoomed, ...look });
   }

@@ -5,10 +5,12 @@ function followReading() {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
       links.forEach((link) => link.removeAttribute("aria-current"));
-      links.get(entry.target.id)?.setAttribute("aria-current", "true");
+      links.get(entry.target.closest("section").id)?.setAttribute("aria-current", "true");
     }
   }, { rootMargin: "-10% 0px -80% 0px" });
-  document.querySelectorAll("main > section").forEach((section) => observer.observe(section));
+  // A part is read where its own header is; below that, its sections are.
+  const read = "main > section:not(.part), .part > header, .part > section";
+  document.querySelectorAll(read).forEach((place) => observer.observe(place));
 }
 
 Theme.start();

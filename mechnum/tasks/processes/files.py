@@ -14,7 +14,6 @@ matrices = [                              # one for each token: P(emit it and go
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,11 +23,7 @@ from mechnum.errors import MechnumError
 from mechnum.tasks.processes.addition import carry
 from mechnum.tasks.processes.library import even, golden_mean, iid, mess3, rrxor, z1r
 from mechnum.tasks.processes.process import Process, from_matrices
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from mechnum.toml_files import read_toml
 
 # Each with the names of its numbers, all of which have defaults.
 _NAMED: dict[str, tuple[Callable[..., Process], tuple[str, ...]]] = {
@@ -95,12 +90,7 @@ def read_process(path: str | Path) -> Process:
         MechnumError: on a file that is missing, no TOML, or has unknown or missing keys, and on
             matrices that `from_matrices` refuses.
     """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise MechnumError(f"cannot read {path} ({error.strerror}): give a .toml file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MechnumError(f"{path} is not TOML ({error}): correct it") from None
+    content = read_toml(path)
     try:
         file = ProcessFile.model_validate(content)
     except ValidationError as error:

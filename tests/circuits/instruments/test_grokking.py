@@ -128,10 +128,15 @@ def test_phases_that_are_not_there_are_named(grokked):
 def test_published_net_beside_its_paper(tmp_path):
     model = mn.load(published.grokking_net(tmp_path))
     found = measure_grokking(model)
-    table = found["published"].to_dataset().to_dataframe()
-    assert table.loc["key frequencies", "measured"] == 5
-    assert table.loc["cross-entropy, nats", "measured"] == pytest.approx(3.5e-7, abs=0.05e-7)
-    assert table.loc["rank of W_L", "measured"] == 10
+    table = found["published"].to_dataset().to_dataframe().set_index("paper_model")
+    released = table.loc["the released net"]
+    assert released["within"].tolist() == ["yes"] * 3
+    assert released["measured"].tolist() == pytest.approx([1, 3.5e-7, 5], rel=0.02)
+    # The main run is another net of its shapes, and held against nothing.
+    main = table.loc["the main run"].set_index("quantity")
+    assert set(main["within"]) == {""}
+    assert set(main["kind"]) == {"same shapes, other training"}
+    assert main.loc["rank of W_L = W_U · W_out", "measured"] == 10
     assert "over" not in found.children
     assert "training" not in found.children
     page_of(found).html()
@@ -142,9 +147,9 @@ def test_clock_or_pizza_with_its_figures_and_the_published_ones_beside(tmp_path)
     model = mn.load(published.pizza_net(tmp_path, "clock_pizza_p99zdpze5l"))
     found = measure_clock_pizza(model, said={"command": "mechnum clock-pizza"})
     assert found.attrs["verdict"] == "pizza-like"
-    table = found["published"].to_dataset()
-    assert table.sizes["quantity"] == 12
-    np.testing.assert_allclose(table["measured"], table["published"], atol=2e-3)
+    table = found["published"].to_dataset().to_dataframe().set_index("paper_model")
+    assert table.loc["Model A", "within"].tolist() == ["yes"] * 12
+    assert set(table.index) == {"Model A", "circular runs at rates of 0.0 to 0.1"}
     verdict = found["verdict"].to_dataset()
     # Zhong et al. 2023: circles 17, 3 and 15 have companions at twice the frequency.
     assert accompanied(verdict) == {17: 25, 3: 6, 15: 29}
@@ -159,11 +164,16 @@ def test_clock_or_pizza_with_its_figures_and_the_published_ones_beside(tmp_path)
     assert "Published figures" in {s.title for s in page_of(read_netcdf(data)).sections}
 
 
-def test_other_configurations_have_no_published_figures(clock_59):
+def test_only_nets_of_the_configuration_are_compared(clock_59):
     found = measure_clock_pizza(clock_59, mn.tasks.modular_addition(59), n=10, seed=1, n_circles=2)
-    # It has the configuration of Model B.
-    assert found["published"].attrs["of"].startswith("Model B")
-    assert "triples of seed 1" in found["published"].attrs["measure"]
+    # It has the configuration of Model B; the published symmetricity is of other triples.
+    table = found["published"].to_dataset().to_dataframe().set_index("paper_model")
+    own = table.loc["Model B"].set_index("quantity")
+    assert own.loc["gradient symmetricity", "needs"] == "triples published"
+    right = float(found["verdict/irrelevance"].values[0])
+    assert own.loc["distance irrelevance, right logit", "measured"] == right
+    assert set(own["kind"]) == {"same shapes, other training"}
+    assert "Model A" not in table.index
     assert accompanied(found["verdict"].to_dataset()) == {}
 
 

@@ -1,0 +1,3 @@
+"""Arithmetic by a bag of heuristics (Nikankin et al. 2025)."""
+
+from __future__ import annotations

@@ -1,0 +1,115 @@
+"""The figures that papers published, beside what was measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mechnum.circuits.running.catalogue import CircuitFolder, find_circuit
+from mechnum.circuits.running.published import KINDS, PaperModel, PublishedFigure
+from mechnum.models import Model
+
+
+def beside_the_paper(
+    circuit: CircuitFolder, model: Model, steps: Mapping[str, tuple[Model, xr.DataTree]]
+) -> xr.Dataset:
+    """Every published figure of a circuit, and the same of this model where it was measured.
+
+    Args:
+        model: that the circuit is run on.
+        steps: the model that each step measured, and its results, by name.
+
+    Returns:
+        Over figure, with the coordinate `quantity`: `published` or else `lower` and `upper` (NaN
+        where there is none), `measured` (NaN where it is not), `within` ("yes" or "no" for the
+        paper's own model, else ""), `paper_model`, `model`, `kind` (one of `KINDS`), `needs` (what
+        a figure that is not measured needs), `unit`, `place` and `note`. Attribute: `source`.
+
+    Raises:
+        MechnumError: where a reading is missing.
+    """
+    rows = [_row(circuit, figure, model, steps) for figure in circuit.published.figures]
+    columns = {name: [row[name] for row in rows] for name in _COLUMNS}
+    dataset = xr.Dataset({name: ("figure", values) for name, values in columns.items()})
+    return dataset.set_coords("quantity").assign_attrs(source=circuit.published.source)
+
+
+_COLUMNS = ("quantity", "published", "lower", "upper", "measured", "unit", "within",
+            "paper_model", "model", "kind", "needs", "place", "note")  # fmt: skip
+
+
+def with_published(results: xr.DataTree, circuit: str, step: str, model: Model) -> xr.DataTree:
+    """One step's results with the group `/published`, where a figure is read from them.
+
+    It has the figures of the models that any is read for, as `beside_the_paper` gives them.
+    """
+    found = find_circuit(circuit)
+    rows = beside_the_paper(found, model, {step: (model, results)})
+    read_here = np.array([step in figure.steps for figure in found.published.figures], dtype=bool)
+    measured = rows["measured"].notnull().values
+    of_models = np.isin(rows["paper_model"].values, rows["paper_model"].values[measured])
+    if not measured.any():
+        return results
+    kept = rows.isel(figure=np.flatnonzero(read_here & of_models))
+    return results.assign({"published": xr.DataTree(kept)})
+
+
+def _row(
+    circuit: CircuitFolder,
+    figure: PublishedFigure,
+    model: Model,
+    steps: Mapping[str, tuple[Model, xr.DataTree]],
+) -> dict[str, Any]:
+    paper = circuit.published.models[figure.model]
+    model, results = _nearest(figure, paper, model, steps)
+    kind = paper.kinship(model)
+    measured, needs = np.nan, paper.name
+    if results is not None and paper.is_measured_on(kind):
+        if lacks := _lacks(figure, results):
+            needs = lacks
+        else:
+            read = circuit.reading(str(figure.reading))
+            measured = float(read(results, **figure.arguments))
+    value, lower, upper = (
+        np.nan if end is None else end for end in (figure.value, figure.lower, figure.upper)
+    )
+    return {
+        "quantity": figure.name,
+        "published": value,
+        "lower": lower,
+        "upper": upper,
+        "measured": measured,
+        "unit": figure.unit,
+        "within": figure.within(measured) if kind == KINDS[0] else "",
+        "paper_model": paper.name,
+        "model": model.name,
+        "kind": kind,
+        "needs": "" if np.isfinite(measured) else needs,
+        "place": figure.place,
+        "note": figure.note,
+    }
+
+
+def _nearest(
+    figure: PublishedFigure,
+    paper: PaperModel,
+    model: Model,
+    steps: Mapping[str, tuple[Model, xr.DataTree]],
+) -> tuple[Model, xr.DataTree | None]:
+    """Of the steps that a figure can be read from, the one whose model is nearest to the paper's;
+    the run's model and no results where there is none."""
+    there = [steps[step] for step in figure.steps if step in steps]
+    if not there:
+        return model, None
+    return min(there, key=lambda step: KINDS.index(paper.kinship(step[0])))
+
+
+def _lacks(figure: PublishedFigure, results: xr.DataTree) -> str:
+    """The first attribute that results lack to be the same quantity, in words; else empty."""
+    for name, value in figure.requires.items():
+        if results.attrs.get(name) != value:
+            return f"{name.replace('_', ' ')} {value}"
+    return ""

@@ -1,0 +1,3 @@
+"""Addition by helices and clocks (Kantamneni & Tegmark 2025)."""
+
+from __future__ import annotations

@@ -1,0 +1,126 @@
+"""The page of a circuit that was run, one part for each step, and its summary on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from mechnum.report import reading, words
+from mechnum.report.blocks import Facts, Text
+from mechnum.report.page import Page, Part, Section
+from mechnum.report.sections.provenance import provenance_section
+from mechnum.report.sections.published import (
+    published_frame,
+    published_section,
+    published_words,
+)
+from mechnum.report.summary import bare_table
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+_SAID_ABOVE = ("steps", "title", "question", "paper", "left_out")
+
+
+def run_page(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Page:
+    """The page of what `mechnum.run_circuit` gave.
+
+    Args:
+        page_of: the page of a step's results, whose sections become a part of this one.
+    """
+    attrs, steps = results.attrs, _steps(results)
+    pages = {step["name"]: page_of(_of_step(results, step)) for step in steps if step["found"]}
+    sections = [
+        Section("What was asked", [Text([str(attrs["question"]), f"{attrs['paper']}."])]),
+        Section("What was found", [Text(points=_points(results, pages))]),
+        published_section(results),
+    ]
+    made = [
+        _settings_section(steps),
+        provenance_section(xr.DataTree(xr.Dataset(attrs=_own(attrs)))),
+    ]
+    return Page(
+        title=str(attrs["title"]),
+        subtitle=f"{attrs['circuit']} in {attrs['model']}",
+        sections=[section for section in sections if section is not None],
+        parts=[
+            *(_part(step, pages[step["name"]]) for step in steps if step["found"]),
+            Part("How it was run", made),
+        ],
+    )
+
+
+def run_summary(results: xr.DataTree) -> Group:
+    """The steps, and the figures that are measured, for a Rich console."""
+    from rich.console import Group
+    from rich.text import Text as Line
+
+    attrs = results.attrs
+    lines = [Line(f"{attrs['circuit']} · {attrs['model']}", style="bold")]
+    lines += [
+        Line(f"{step['name']}: {step['shows'] if step['found'] else 'left out, ' + step['why']}")
+        for step in _steps(results)
+    ]
+    found = reading.group(results, "published")
+    if found is None:
+        return Group(*lines)
+    table = bare_table()
+    table.add_column("quantity")
+    for name in ("published", "measured"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("same kind of model")
+    for row in published_frame(found)[found["needs"].values == ""].to_dict("records"):
+        numbers = (row[name] for name in ("published", "measured"))
+        shown = (value if isinstance(value, str) else words.number(value) for value in numbers)
+        met = f", within tolerance: {row['tolerance met']}" if row["tolerance met"] else ""
+        table.add_row(str(row["quantity"]), *shown, f"{row['same kind']}{met}")
+    table.caption = published_words(found)
+    return Group(*lines, table)
+
+
+def _steps(results: xr.DataTree) -> list[dict[str, Any]]:
+    """What the run says of each step, with whether it was `found`, and else `why` not."""
+    left_out = reading.structured(results.attrs.get("left_out", "{}"))
+    return [
+        {**step, "found": step["name"] not in left_out, "why": left_out.get(step["name"], "")}
+        for step in reading.structured(results.attrs["steps"])
+    ]
+
+
+def _of_step(results: xr.DataTree, step: dict[str, Any]) -> xr.DataTree:
+    """A step's results as the tree that its instrument gave."""
+    return results[f"steps/{step['name']}"].copy()
+
+
+def _part(step: dict[str, Any], page: Page) -> Part:
+    lead = f"{step['shows']} Measured on {step['model']}. {page.lead}"
+    return Part(title=step["title"], sections=page.sections, lead=lead.strip())
+
+
+def _points(results: xr.DataTree, pages: Mapping[str, Page]) -> list[tuple[str, str]]:
+    """Each step in a sentence: what its own page leads with."""
+    points = []
+    for step in _steps(results):
+        if step["found"]:
+            points.append((step["title"], pages[step["name"]].lead or step["shows"]))
+        else:
+            points.append((f"Left out: {step['title']}", f"{step['why']}."))
+    return points
+
+
+def _settings_section(steps: list[dict[str, Any]]) -> Section:
+    rows = []
+    for step in steps:
+        settings = [
+            f"{name} = {'none' if value is None else value}"
+            for name, value in step["settings"].items()
+        ]
+        rows.append((f"{step['name']} ({step['instrument']})", "\n".join(settings)))
+    note = "mechnum run takes each of them as --set steps.STEP.SETTING=VALUE."
+    return Section("Settings", [Facts(rows), Text([note])])
+
+
+def _own(attrs: dict[Any, Any]) -> dict[str, Any]:
+    return {str(name): value for name, value in attrs.items() if name not in _SAID_ABOVE}
