@@ -41,6 +41,7 @@ def test_code_prints_what_the_page_shows(path):
     check_page(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", with_code(ERRORS), ids=name)
 def test_example_raises_what_the_page_shows(path):
     check_page(path)
