@@ -165,7 +165,7 @@ def test_quiet_before_and_after_the_command(monkeypatch, run, failing, arguments
 
 def test_every_long_command_can_be_quiet():
     for command in app.registered_commands:
-        if command.name != "models":
+        if command.name not in ("models", "circuits"):
             assert command.callback is not None
             assert "quiet" in command.callback.__annotations__
 

@@ -13,6 +13,7 @@ from mechnum.circuits.instruments.along_training import measure_along_training
 from mechnum.circuits.instruments.beliefs import measure_beliefs
 from mechnum.circuits.instruments.grokking import measure_grokking
 from mechnum.errors import MechnumError
+from mechnum.grokking.progress import phases_of
 from mechnum.report import page_of, write_netcdf
 from mechnum.tasks import processes
 from mechnum.training import history_of, recipes, train
@@ -20,16 +21,26 @@ from mechnum.training.history import MEASURES_FILE
 from tests.training import tiny
 
 
-@pytest.mark.parametrize("name", ["clock-59", "pizza-59"])
-def test_kept_measures_end_with_the_bundled_net(name):
+@pytest.mark.parametrize(("name", "steps"), [("clock-59", 200), ("clock-113", 500)])
+def test_kept_measures_end_with_the_bundled_net(name, steps):
     history = history_of(name)
     kept = history.measures
     assert kept is not None
-    assert kept["step"].values.tolist() == list(range(0, 5001, 200))
+    last = recipes.RECIPES[name].steps
+    assert kept["step"].values.tolist() == list(range(0, last + 1, steps))
     own = mn.grokking.progress_measures(mn.load(name), train=history.trained_on)
     assert kept["key"].values.tolist() == own["key"].values.tolist()
     for measure in ("restricted_loss", "excluded_loss", "key_share", "gini_W_E"):
         np.testing.assert_allclose(kept[measure].isel(step=-1), own[measure], rtol=1e-4, atol=1e-9)
+
+
+def test_clock_113_memorises_forms_its_circuit_and_cleans_up():
+    """Its own phases, in the order of Nanda et al. 2023, section 5.2."""
+    measures = history_of("clock-113").measures
+    assert measures is not None
+    phases = phases_of(measures)
+    assert None not in (phases.memorised, phases.formed, phases.cleaned)
+    assert 0 < phases.memorised < phases.formed < phases.cleaned <= 11_000
 
 
 @pytest.mark.parametrize("name", ["mess3", "rrxor", "carry"])
