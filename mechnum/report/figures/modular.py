@@ -62,7 +62,8 @@ def step_lines(
             opacity=0.16 if index % 2 else 0.07,
             line_width=0,
             layer="below",
-            annotation={"text": name, "font": {"size": 11}},
+            # Above the plot and in turn on two lines, since a short span's name is wider than it.
+            annotation={"text": name, "font": {"size": 11}, "yshift": 30 - 14 * (index % 2)},
             annotation_position="top left",
         )
     axis = {"title": {"text": title}}
