@@ -25,6 +25,9 @@ from mechnum.report.saving import page_of, save
 from tests.neurons.measured import SIZE, TOP, small_report
 
 
+pytestmark = pytest.mark.slow  # One measurement of neurons takes a while.
+
+
 @pytest.fixture(scope="module")
 def found() -> xr.DataTree:
     return small_report()
@@ -116,7 +119,6 @@ def test_the_summary_names_the_first_neurons(found):
     assert "The first 3 of 8" in text
 
 
-@pytest.mark.slow
 def test_a_page_from_the_file_is_the_page_of_the_results(found, tmp_path):
     """Results read back from netCDF draw the same page."""
     _, data = save(found, tmp_path)

@@ -28,6 +28,7 @@ from tests.probes.texts import reader
 from .probed import LAYERS, measured, numbers
 
 
+@pytest.mark.slow
 def test_all_parts_are_there():
     found = measured()
     assert set(found.children) == {
@@ -54,6 +55,7 @@ def explained(layer: int) -> float:
     return float(probe.r2_.mean())
 
 
+@pytest.mark.slow
 def test_accuracies_are_those_of_a_plain_loop():
     tables = layer_tables(collect_states(reader(), numbers(), LAYERS))
     held = hold_out(tables)

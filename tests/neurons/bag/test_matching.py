@@ -190,6 +190,7 @@ def test_constant_maps_have_no_label():
         )
 
 
+@pytest.mark.slow
 def test_noise_has_no_label():
     """20 seeds of 16 neurons, half of them ReLUs: none at the threshold, and few by q alone."""
     numbers = grid(10)

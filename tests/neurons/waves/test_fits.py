@@ -148,6 +148,7 @@ def descended(values, numbers, periods):
     return losses().detach().numpy()
 
 
+@pytest.mark.slow
 def test_the_closed_form_is_the_optimum_of_a_gradient_descent(adder, sums, fitted):
     """20 real neurons, with the paper's parameters: an amplitude and a shift for each wave."""
     prompts = sums.prompts(adder)
