@@ -24,7 +24,6 @@ from mechnum.report.neuron_frames import (
 from mechnum.report.saving import page_of, save
 from tests.neurons.measured import SIZE, TOP, small_report
 
-
 pytestmark = pytest.mark.slow  # One measurement of neurons takes a while.
 
 
