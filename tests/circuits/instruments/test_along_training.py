@@ -60,13 +60,14 @@ def test_kept_measures_of_a_process_have_the_log_s_losses(name):
 
 @pytest.mark.slow
 def test_measures_of_a_run_are_read_back_and_drawn(tmp_path):
-    train(replace(recipes.CLOCK_59, steps=2, checkpoint_every=1, snapshot_every=1), tmp_path)
-    last = tmp_path / "snapshots" / "000002"
+    # As long as it takes to have key frequencies.
+    train(replace(recipes.CLOCK_59, steps=120, checkpoint_every=60, snapshot_every=60), tmp_path)
+    last = tmp_path / "snapshots" / "000120"
     model, keys = mn.load(last), [3, 5]
     history = history_of(last, tmp_path)
     found = measure_along_training(model, history)
     assert found is not None
-    assert found.attrs["model"] == "000002"
+    assert found.attrs["model"] == "000120"
     assert "neuron" not in found.dims
     write_netcdf(xr.DataTree(found), last / MEASURES_FILE)
     (last / "recipe.json").write_bytes((tmp_path / "recipe.json").read_bytes())
