@@ -90,9 +90,17 @@ def measure_grokking(
     left_out = {}
     if history.scores is not None:
         found["/training"] = history.scores
-    over = history.measures
+    over = None
     if history.checkpoints:
         over = progress_along_training(history, model, task, keys, layer)
+    elif history.measures is not None:
+        if _suits(history.measures, progress):
+            over = history.measures
+        else:
+            left_out["training"] = (
+                "what is kept with the net was measured with other keys or of another layer: give "
+                "its run"
+            )
     if over is not None:
         try:
             over.attrs["phases"] = json.dumps(asdict(phases_of(over)))
@@ -126,6 +134,12 @@ def progress_along_training(
     """
     loaded = ((step, checkpoint_of(model, place)) for step, place in history.checkpoints.items())
     return progress_over(loaded, task, keys, history.trained_on, layer)
+
+
+def _suits(kept: xr.Dataset, progress: xr.Dataset) -> bool:
+    """Whether measures along a run were taken as those of the net at its end are."""
+    same_layer = kept.attrs["neurons_of_layer"] == progress.attrs["neurons_of_layer"]
+    return same_layer and np.array_equal(kept["key"], progress["key"])
 
 
 def best_explained(progress: xr.Dataset, top: int) -> Int[np.ndarray, " neuron"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_measures_of_a_run_are_read_back_and_drawn(tmp_path):
     # As long as it takes to have key frequencies.
     train(replace(recipes.CLOCK_59, steps=120, checkpoint_every=60, snapshot_every=60), tmp_path)
     last = tmp_path / "snapshots" / "000120"
-    model, keys = mn.load(last), [3, 5]
+    model = mn.load(last)
     history = history_of(last, tmp_path)
     found = measure_along_training(model, history)
     assert found is not None
@@ -74,9 +75,8 @@ def test_measures_of_a_run_are_read_back_and_drawn(tmp_path):
     again = history_of(last)
     assert again.measures is not None
     xr.testing.assert_equal(again.measures, found)
-    grokked = measure_grokking(model, keys=keys, history=again)
+    grokked = measure_grokking(model, history=again)
     assert grokked["over"].sizes["step"] == 3
-    assert grokked["progress"]["key"].values.tolist() == keys
     assert "Over training" in [section.title for section in page_of(grokked).sections]
     (last / MEASURES_FILE).write_bytes(b"CDF")
     with pytest.raises(MechnumError, match="is not a netCDF file"):
@@ -98,6 +98,13 @@ def test_measures_of_a_process_are_drawn_without_their_prefixes(tmp_path):
     # Of other strings than those that it was measured on, it says nothing.
     shorter = measure_beliefs(model, process, history_of(last), length=3, strings=60)
     assert "snapshots" not in shorter.children
+
+
+def test_kept_measures_are_not_shown_beside_those_of_other_keys():
+    given = measure_grokking(mn.load("clock-59"), keys=[3, 5], history=history_of("clock-59"))
+    assert given["progress"]["key"].values.tolist() == [3, 5]
+    assert "over" not in given.children
+    assert "other keys" in json.loads(given.attrs["left_out"])["training"]
 
 
 def test_adders_and_nets_without_a_run_have_none():
