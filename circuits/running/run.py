@@ -77,10 +77,17 @@ class PreparedRun:
         # One context for each model, so that its accuracy is measured once.
         contexts = {model.name: self._context(model, self.recipe.task, store)}
         for step in self.steps:
-            if (other := step.entry.model) is not None and other not in contexts:
-                # Another model has a task of its own.
-                contexts[other] = self._context(_beside(model, other), None, store)
-        of_steps = {step.name: contexts[step.entry.model or model.name] for step in self.steps}
+            own = [] if step.entry.model is None else [step.entry.model]
+            for other in (*own, *step.settings.models()):
+                if other not in contexts:
+                    # Another model has a task of its own.
+                    contexts[other] = self._context(_beside(model, other), None, store)
+        of_steps = {
+            step.name: contexts[step.entry.model or model.name].beside(
+                contexts[other] for other in step.settings.models()
+            )
+            for step in self.steps
+        }
         models = {name: context.model for name, context in of_steps.items()}
         found, left_out = measured(self.steps, of_steps)
         parts = {"/": self._root(model, models, left_out)}

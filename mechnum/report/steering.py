@@ -11,6 +11,7 @@ from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
+from mechnum.report.sections.published import published_section
 from mechnum.report.sections.steering import (
     ORACLE,
     best_section,
@@ -34,6 +35,7 @@ def steering_page(results: xr.DataTree) -> Page:
         best_section(results),
         maps_section(results),
         probes_section(results),
+        published_section(results),
         tokens_section(results),
         provenance_section(results),
     ]
