@@ -7,10 +7,12 @@ import json
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 from rich.console import Console
 
-from mechnum.circuits.published import similarity_figures
+from mechnum.circuits.running.comparison import with_published
+from mechnum.models import TokenTable
 from mechnum.probes import number_similarity, similarity_map
 from mechnum.probes.similarity_measures import MEASURES as MEASURED
 from mechnum.report import page_of, read_netcdf, save, similarity_summary
@@ -60,15 +62,16 @@ def results() -> xr.DataTree:
         "draws": 19,
         "seed": 0,
     }
-    return xr.DataTree.from_dict(
+    found = xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=attrs),
             "/pairs": pairs.assign_coords(a=("pair", a), b=("pair", b)),
             "/map": similarity_map(dict(zip(places, ROWS, strict=True)), top=5),
             "/transfer/number": transfer,
-            "/published": similarity_figures(),
         }
     )
+    table = TokenTable("m", "bert", torch.zeros(2, 2), None)
+    return with_published(found, "universal_numbers", "similarity", table)
 
 
 def test_pairs_are_named_by_what_differs(results):
@@ -124,6 +127,7 @@ def test_page_says_what_was_found(results, tmp_path):
         "50 % right in the median of places, 50 % at best; at most in untrained nets 25 %" in text
     )
     assert "all spectra come from one model" in text
+    assert "0.450 to 0.910" in text
     assert "Made up." in text
     assert "no word is shared" in text
     again = page_of(read_netcdf(data))
