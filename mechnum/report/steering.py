@@ -79,10 +79,12 @@ def steering_summary(results: xr.DataTree) -> Group:
 def _lead(results: xr.DataTree) -> str:
     found = results["steering"].to_dataset()
     right, n = int(found["right_before"].sum()), found.sizes["prompt"]
+    best = best_frame(results).set_index("vector").loc["probe"]
     return (
         f"The model answers {right:,} of {n:,} test prompts correctly "
         f"({words.percent(right / n)}); {int(results.attrs['n_train']):,} others trained the "
-        "probes."
+        f"probes. Their vectors of the right answer repair {words.percent(best['repaired'])} of "
+        f"the wrong ones at best, random directions {words.percent(best['random'])}."
     )
 
 
