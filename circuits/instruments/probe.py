@@ -46,9 +46,7 @@ LAYERS = 8
 """Layers that are read where nothing else is said, at equal distances."""
 STEPS = 600
 """Of the probes that are trained by gradients, at most."""
-CIRCUIT = "universal_numbers"
-EVERY_MODEL = "param-sin in texts, every model"
-"""The published figure that curves are drawn beside."""
+_CIRCUIT = "universal_numbers"
 ARITHMETIC, NATURAL = "arithmetic", "natural"
 _SIMPLE = ("fourier", "digits")  # Fitted in closed form, so that each control can have both.
 _FILES = {0: "numbers", -1: "one_token_earlier"}
@@ -161,7 +159,7 @@ def measure_numbers(
         "n_states": collected[0].sizes["row"],
         "layer": best,
         "seed": seed,
-        "published": published_figure(CIRCUIT, EVERY_MODEL).lower,
+        "published": published_figure(_CIRCUIT, "param-sin in texts, every model").lower,
         **(said or {}),
     }
     if left_out | others:
@@ -169,7 +167,7 @@ def measure_numbers(
     results = xr.DataTree.from_dict(
         {"/": xr.Dataset(attrs=attrs), "/probes": curves, "/controls": controls, **found}
     )
-    return with_published(results, CIRCUIT, "contexts", model)
+    return with_published(results, _CIRCUIT, "contexts", model)
 
 
 def number_probes(names: Sequence[str], steps: int, seed: int) -> dict[str, NumberProbe]:

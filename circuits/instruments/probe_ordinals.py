@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from mechnum.circuits.instruments.probe import CIRCUIT, measured_parts, spread_layers
+from mechnum.circuits.instruments.probe import measured_parts, spread_layers
 from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import MechnumError
 from mechnum.models import Model
@@ -77,7 +77,7 @@ def measure_ordinals(
     if left_out:
         attrs["left_out"] = json.dumps(left_out)
     results = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **found})
-    return with_published(results, CIRCUIT, "ordinals", model)
+    return with_published(results, "universal_numbers", "ordinals", model)
 
 
 def ordinal_probes(n_words: int, seed: int) -> dict[str, NumberProbe]:

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float32, Int
 
-from mechnum.circuits.instruments.probe import CIRCUIT, spread_layers
+from mechnum.circuits.instruments.probe import spread_layers
 from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import MechnumError
 from mechnum.models import Model
@@ -107,7 +107,7 @@ def measure_task(
             "/prompts": example_tokens(model, prompts[0]),
         }
     )
-    return with_published(results, CIRCUIT, "operands", model)
+    return with_published(results, "universal_numbers", "operands", model)
 
 
 def task_probes(task: Task, values: Int[np.ndarray, " row"], seed: int) -> dict[str, NumberProbe]:

@@ -16,7 +16,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float64
 
-from mechnum.circuits.instruments.probe import CIRCUIT
 from mechnum.circuits.instruments.transfer import answer_transfer, number_transfer
 from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import MechnumError
@@ -171,7 +170,7 @@ def measure_similarity(
     if left_out:
         attrs["left_out"] = json.dumps(left_out)
     results = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **found})
-    return with_published(results, CIRCUIT, "similarity", models[0])
+    return with_published(results, "universal_numbers", "similarity", models[0])
 
 
 def _tested(

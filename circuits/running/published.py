@@ -57,9 +57,7 @@ class PaperModel(BaseModel):
         models."""
         from mechnum.models import TokenTable
 
-        if self.family is None or isinstance(model, TokenTable):
-            return KINDS[3]
-        if model.spec.family != self.family:
+        if isinstance(model, TokenTable) or model.spec.family != self.family:
             return KINDS[3]
         of_a_model = self.shapes.items()
         if not of_a_model or any(getattr(model.spec, name) != size for name, size in of_a_model):
