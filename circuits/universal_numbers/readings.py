@@ -73,7 +73,8 @@ def n_right(results: xr.DataTree, kind: str) -> float:
     """How many words of a kind param-sin reads without having seen them, at the best layer."""
     if kind not in results["ordinals"].children:
         return np.nan
-    return float(values(results, f"ordinals/{kind}", "n_right").sel(probe="param-sin").max())
+    right = values(results, f"ordinals/{kind}", "n_right")
+    return float(right.sel(probe="param-sin").max()) if "param-sin" in right["probe"] else np.nan
 
 
 def _at(read: xr.DataArray, layer: Layer) -> float:

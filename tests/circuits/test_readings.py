@@ -250,3 +250,5 @@ def test_universal_numbers_of_steering_and_words():
     assert universal.readable(found) == pytest.approx(2 / 3)
     assert universal.n_right(found, "weekdays") == 3
     assert np.isnan(universal.n_right(found, "months"))
+    without = tree(ordinals__weekdays=right.sel(probe=["linear"]))
+    assert np.isnan(universal.n_right(without, "weekdays"))
