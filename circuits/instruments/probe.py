@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 import xarray as xr
 
+from mechnum.circuits.running.comparison import published_figure, with_published
 from mechnum.errors import MechnumError
 from mechnum.inputs import seed_sequence
 from mechnum.models import Model
@@ -45,8 +46,7 @@ LAYERS = 8
 """Layers that are read where nothing else is said, at equal distances."""
 STEPS = 600
 """Of the probes that are trained by gradients, at most."""
-PUBLISHED = 0.8
-"""Štefánik et al. 2026 (arXiv 2510.26285): param-sin reads more than that in all their models."""
+_CIRCUIT = "universal_numbers"
 ARITHMETIC, NATURAL = "arithmetic", "natural"
 _SIMPLE = ("fourier", "digits")  # Fitted in closed form, so that each control can have both.
 _FILES = {0: "numbers", -1: "one_token_earlier"}
@@ -151,8 +151,6 @@ def measure_numbers(
     if "param-sin" in asked:
         parts["sines"] = lambda: _sines(kept)
     found, others = measured_parts(parts)
-    if "param-sin" in asked:
-        found["/published"] = _published(curves, found.get("/transfer/other_layers"))
     attrs = {
         **collected[0].attrs,
         "bos": bos_policy(model, prompts[0]),
@@ -161,14 +159,15 @@ def measure_numbers(
         "n_states": collected[0].sizes["row"],
         "layer": best,
         "seed": seed,
-        "published": PUBLISHED,
+        "published": published_figure(_CIRCUIT, "param-sin in texts, every model").lower,
         **(said or {}),
     }
     if left_out | others:
         attrs["left_out"] = json.dumps(left_out | others)
-    return xr.DataTree.from_dict(
+    results = xr.DataTree.from_dict(
         {"/": xr.Dataset(attrs=attrs), "/probes": curves, "/controls": controls, **found}
     )
+    return with_published(results, _CIRCUIT, "contexts", model)
 
 
 def number_probes(names: Sequence[str], steps: int, seed: int) -> dict[str, NumberProbe]:
@@ -227,32 +226,6 @@ def kinds_of_text(contexts: Mapping[Label, StateTable], seed: int = 0) -> dict[L
     generator = np.random.default_rng(seed_sequence(seed))
     rows = np.sort(generator.permutation(len(natural))[: len(arithmetic)])
     return {ARITHMETIC: arithmetic, NATURAL: natural.select(rows)}
-
-
-def _published(curves: xr.Dataset, other_layers: xr.Dataset | None) -> xr.Dataset:
-    """What Štefánik et al. 2026 print of Llama-3.2-1B beside the same here."""
-    read = curves["accuracy"].sel(probe="param-sin")
-    known = {
-        "param-sin, best layer": (0.98, float(read.max())),
-        "param-sin, last layer": (0.54, float(read[-1])),
-    }
-    if other_layers is not None:
-        left = other_layers["accuracy"].values
-        known |= {
-            "probe of all other layers, best": (0.99, float(left.max())),
-            "probe of all other layers, first": (0.025, float(left[0])),
-            "probe of all other layers, last": (0.02, float(left[-1])),
-        }
-    published, measured = zip(*known.values(), strict=True)
-    return xr.Dataset(
-        {"published": ("quantity", list(published)), "measured": ("quantity", list(measured))},
-        coords={"quantity": list(known)},
-        attrs={
-            "of": "Llama-3.2-1B",
-            "source": "Štefánik et al. 2026 (arXiv 2510.26285), sections on contexts and transfer",
-            "measure": "numbers and templates held out; other layers by the Fourier regression",
-        },
-    )
 
 
 def _file(folder: Path | None, name: str) -> Path | None:

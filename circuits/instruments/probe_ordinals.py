@@ -10,6 +10,8 @@ import numpy as np
 import xarray as xr
 
 from mechnum.circuits.instruments.probe import measured_parts, spread_layers
+from mechnum.circuits.running.comparison import with_published
+from mechnum.errors import MechnumError
 from mechnum.models import Model
 from mechnum.probes import (
     FourierRegressionProbe,
@@ -50,10 +52,11 @@ def measure_ordinals(
     Returns:
         For each kind a group of its name, `/ordinals/weekdays`, over (probe, layer): `n_right` and
         `p`; over (probe, layer, word) `read`, the place that most rows are read as (−1 for none),
-        and `right`. `left_out` says which kinds the model's tokenizer does not allow.
+        and `right`. `/published`: the paper's figures beside these. The attribute `left_out` says
+        which kinds the model's tokenizer does not allow.
 
     Raises:
-        MechnumError: layers that the model does not have.
+        MechnumError: no kind can be read, and why the first one cannot.
     """
     chosen = spread_layers(model) if layers is None else list(layers)
     attrs: dict[str, str | int | float] = {}
@@ -68,10 +71,13 @@ def measure_ordinals(
 
     parts = {f"ordinals/{_group(kind)}": (lambda kind=kind: measured(kind)) for kind in kinds}
     found, left_out = measured_parts(parts)
+    if not found:
+        raise MechnumError(next(iter(left_out.values()), "there are no words: name weekdays"))
     attrs |= {"permutations": permutations, "seed": seed, **(said or {})}
     if left_out:
         attrs["left_out"] = json.dumps(left_out)
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **found})
+    results = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **found})
+    return with_published(results, "universal_numbers", "ordinals", model)
 
 
 def ordinal_probes(n_words: int, seed: int) -> dict[str, NumberProbe]:

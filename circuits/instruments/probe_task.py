@@ -10,6 +10,7 @@ import xarray as xr
 from jaxtyping import Float32, Int
 
 from mechnum.circuits.instruments.probe import spread_layers
+from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import MechnumError
 from mechnum.models import Model
 from mechnum.patching.provenance import prompt_attributes
@@ -58,8 +59,9 @@ def measure_task(
         `/task_probes` over (variable, probe, position, layer): `accuracy`, `low`, `high`,
         `absolute_error`; over variable `chance`; over (variable, probe, position) `tokens`, of the
         same probe on the tokens so far; over (variable, probe, layer) `permuted`, the accuracy at
-        the end of numbers that are dealt anew. `/prompts`: one prompt. The attribute `left_out`
-        says which variables are no numbers that probes read.
+        the end of numbers that are dealt anew. `/prompts`: one prompt. `/published`: the paper's
+        figures beside these. The attribute `left_out` says which variables are no numbers that
+        probes read.
 
     Raises:
         MechnumError: the model cannot do the task, layers that it does not have, or no variable
@@ -98,13 +100,14 @@ def measure_task(
     )
     found["chance"] = found["chance"].isel(probe=0, position=0, layer=0, drop=True)
     found["permuted"] = found["permuted"].sel(position="end", drop=True)
-    return xr.DataTree.from_dict(
+    results = xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=attrs),
             "/task_probes": found,
             "/prompts": example_tokens(model, prompts[0]),
         }
     )
+    return with_published(results, "universal_numbers", "operands", model)
 
 
 def task_probes(task: Task, values: Int[np.ndarray, " row"], seed: int) -> dict[str, NumberProbe]:

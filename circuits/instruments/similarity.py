@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Float64
 
 from mechnum.circuits.instruments.transfer import answer_transfer, number_transfer
-from mechnum.circuits.published import similarity_figures
+from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import MechnumError
 from mechnum.models import Model, TokenTable, bundled
 from mechnum.models.load import card_of
@@ -134,7 +134,6 @@ def measure_similarity(
     found = {
         "/pairs": pairs,
         "/map": everything.assign_coords(model=("place", [*owners, DIGITS])),
-        "/published": similarity_figures(),
     }
     parts: dict[str, Callable[[], xr.Dataset]] = {}
     if transfer and len(models) > 1:
@@ -170,7 +169,8 @@ def measure_similarity(
         attrs["about"] = json.dumps(about)
     if left_out:
         attrs["left_out"] = json.dumps(left_out)
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **found})
+    results = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **found})
+    return with_published(results, "universal_numbers", "similarity", models[0])
 
 
 def _tested(

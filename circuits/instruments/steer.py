@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 import xarray as xr
 
-from mechnum.circuits.published import steering_figures
+from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import InvalidInput, MechnumError
 from mechnum.fourier.periods import default_periods
 from mechnum.helix import Helix
@@ -69,9 +69,9 @@ def measure_steering(
         `/steering`: `steer`, also with "helix", the states of a helix that is fitted to the
         answers of the training prompts; `/best`: `best_steering`; `/vectors`: over (vector,
         layer) the mean `length` of vectors from the mean state, and `cosine`, their mean cosine
-        with the class means'; over layer `radius`; `/paper`: `repaired` over task, what the paper
-        has of another model; `/prompts`: the tokens of one prompt. The attribute `left_out` says
-        what could not be measured, and why.
+        with the class means'; over layer `radius`; `/published`: the paper's figures beside
+        these; `/prompts`: the tokens of one prompt. The attribute `left_out` says what could not be
+        measured, and why.
 
     Raises:
         MechnumError: on draws of a task without solved examples, on a model that cannot do the task
@@ -100,16 +100,16 @@ def measure_steering(
     }
     if left_out:
         attrs["left_out"] = json.dumps(left_out)
-    return xr.DataTree.from_dict(
+    results = xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=attrs),
             "/steering": swept,
             "/best": best,
             "/vectors": _described(vectors),
-            "/paper": steering_figures(),
             "/prompts": example_tokens(model, test[0]),
         }
     )
+    return with_published(results, "universal_numbers", "steering", model)
 
 
 def _drawn(model: Model, task: Task, draws: int) -> tuple[Prompts, ...]:

@@ -10,11 +10,15 @@ import xarray as xr
 
 from mechnum.circuits.running.catalogue import CircuitFolder, find_circuit
 from mechnum.circuits.running.published import KINDS, PaperModel, PublishedFigure
-from mechnum.models import Model
+from mechnum.errors import MechnumError
+from mechnum.models import Model, TokenTable
+from mechnum.toml_files import unknown
+
+_Measured = tuple[Model | TokenTable, xr.DataTree]
 
 
 def beside_the_paper(
-    circuit: CircuitFolder, model: Model, steps: Mapping[str, tuple[Model, xr.DataTree]]
+    circuit: CircuitFolder, model: Model | TokenTable, steps: Mapping[str, _Measured]
 ) -> xr.Dataset:
     """Every published figure of a circuit, and the same of this model where it was measured.
 
@@ -41,7 +45,9 @@ _COLUMNS = ("quantity", "published", "lower", "upper", "measured", "unit", "with
             "paper_model", "model", "kind", "needs", "place", "note")  # fmt: skip
 
 
-def with_published(results: xr.DataTree, circuit: str, step: str, model: Model) -> xr.DataTree:
+def with_published(
+    results: xr.DataTree, circuit: str, step: str, model: Model | TokenTable
+) -> xr.DataTree:
     """One step's results with the group `/published`, where a figure is read from them.
 
     It has the figures of the models that any is read for, as `beside_the_paper` gives them.
@@ -57,11 +63,24 @@ def with_published(results: xr.DataTree, circuit: str, step: str, model: Model) 
     return results.assign({"published": xr.DataTree(kept)})
 
 
+def published_figure(circuit: str, name: str) -> PublishedFigure:
+    """The first figure of that name which a circuit's paper reports.
+
+    Raises:
+        MechnumError: there is none.
+    """
+    figures = find_circuit(circuit).published.figures
+    for figure in figures:
+        if figure.name == name:
+            return figure
+    raise MechnumError(unknown("figure", name, [figure.name for figure in figures]))
+
+
 def _row(
     circuit: CircuitFolder,
     figure: PublishedFigure,
-    model: Model,
-    steps: Mapping[str, tuple[Model, xr.DataTree]],
+    model: Model | TokenTable,
+    steps: Mapping[str, _Measured],
 ) -> dict[str, Any]:
     paper = circuit.published.models[figure.model]
     model, results = _nearest(figure, paper, model, steps)
@@ -96,9 +115,9 @@ def _row(
 def _nearest(
     figure: PublishedFigure,
     paper: PaperModel,
-    model: Model,
-    steps: Mapping[str, tuple[Model, xr.DataTree]],
-) -> tuple[Model, xr.DataTree | None]:
+    model: Model | TokenTable,
+    steps: Mapping[str, _Measured],
+) -> tuple[Model | TokenTable, xr.DataTree | None]:
     """Of the steps that a figure can be read from, the one whose model is nearest to the paper's;
     the run's model and no results where there is none."""
     there = [steps[step] for step in figure.steps if step in steps]

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -29,6 +29,14 @@ class Settings(BaseModel):
         extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
     )
 
+    asks_task: ClassVar[bool] = True
+    """Whether the measurement has to do with the model's task; False where it brings its own
+    texts."""
+
+    def models(self) -> Iterable[str]:
+        """Further models that the measurement compares with, as `mechnum.load` takes them."""
+        return ()
+
     def files(self, model: Model) -> Iterable[Path]:
         """Files beside the model that the measurement reads: it is stale when they change."""
         return ()
@@ -44,6 +52,7 @@ class Context:
         store: where the accuracy is kept.
         made_from: model and code, for the keys of what is stored.
         results: of the steps that this one needs, by name.
+        others: the further models that the settings name, each as measured by itself.
     """
 
     model: Model
@@ -51,11 +60,16 @@ class Context:
     store: Store
     made_from: Mapping[str, Any]
     results: Mapping[str, xr.DataTree] = field(default_factory=dict)
+    others: tuple[Context, ...] = ()
     _once: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def with_results(self, results: Mapping[str, xr.DataTree]) -> Context:
         """The same for a step that needs these; what was measured once stays so."""
         return replace(self, results=results)
+
+    def beside(self, others: Iterable[Context]) -> Context:
+        """The same for a step that compares it with these."""
+        return replace(self, others=tuple(others))
 
     @property
     def is_process(self) -> bool:

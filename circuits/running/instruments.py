@@ -17,17 +17,15 @@ from mechnum.toml_files import unknown
 
 _OURS = "mechnum.circuits.running.adapters"
 
+_BY_MODULE = {
+    "patching": ("clock", "helix", "neurons", "trace"),
+    "probing": ("ordinals", "probe", "probe_task", "similarity", "steer"),
+    "small_nets": ("beliefs", "clock_pizza", "grokking"),
+    "waves": ("filters", "lens", "spectra"),
+}
+
 BUILT_IN = {
-    "beliefs": f"{_OURS}:beliefs",
-    "clock": f"{_OURS}:clock",
-    "clock_pizza": f"{_OURS}:clock_pizza",
-    "filters": f"{_OURS}:filters",
-    "grokking": f"{_OURS}:grokking",
-    "helix": f"{_OURS}:helix",
-    "lens": f"{_OURS}:lens",
-    "neurons": f"{_OURS}:neurons",
-    "spectra": f"{_OURS}:spectra",
-    "trace": f"{_OURS}:trace",
+    name: f"{_OURS}.{module}:{name}" for module, names in _BY_MODULE.items() for name in names
 }
 """Name → the function that measures."""
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from mechnum.toml_files import unknown
 
 if TYPE_CHECKING:
-    from mechnum.models import Model
+    from mechnum.models import Model, TokenTable
 
 Kind = Literal[
     "the same model", "same shapes, other training", "same family, other size", "another family"
@@ -52,9 +52,12 @@ class PaperModel(BaseModel):
                 raise ValueError(unknown("shape", name, ModelSpec.__dataclass_fields__))
         return self
 
-    def kinship(self, model: Model) -> Kind:
-        """How near a model is to this one: one of `KINDS`."""
-        if self.family is None or model.spec.family != self.family:
+    def kinship(self, model: Model | TokenTable) -> Kind:
+        """How near a model is to this one: one of `KINDS`. A mere table of tokens is far from all
+        models."""
+        from mechnum.models import TokenTable
+
+        if isinstance(model, TokenTable) or model.spec.family != self.family:
             return KINDS[3]
         of_a_model = self.shapes.items()
         if not of_a_model or any(getattr(model.spec, name) != size for name, size in of_a_model):

@@ -77,13 +77,20 @@ class PreparedRun:
         # One context for each model, so that its accuracy is measured once.
         contexts = {model.name: self._context(model, self.recipe.task, store)}
         for step in self.steps:
-            if (other := step.entry.model) is not None and other not in contexts:
-                # Another model has a task of its own.
-                contexts[other] = self._context(_beside(model, other), None, store)
-        of_steps = {step.name: contexts[step.entry.model or model.name] for step in self.steps}
+            own = [] if step.entry.model is None else [step.entry.model]
+            for other in (*own, *step.settings.models()):
+                if other not in contexts:
+                    # Another model has a task of its own.
+                    contexts[other] = self._context(_beside(model, other), None, store)
+        of_steps = {
+            step.name: contexts[step.entry.model or model.name].beside(
+                contexts[other] for other in step.settings.models()
+            )
+            for step in self.steps
+        }
         models = {name: context.model for name, context in of_steps.items()}
         found, left_out = measured(self.steps, of_steps)
-        parts = {"/": self._root(model, models, left_out)}
+        parts = {"/": self._root(model, of_steps, left_out)}
         if self.circuit.published.figures:
             parts["/published"] = beside_the_paper(
                 self.circuit, model, {name: (models[name], tree) for name, tree in found.items()}
@@ -103,7 +110,7 @@ class PreparedRun:
         return Context(model, task or model.default_task or "addition", store, made_from)
 
     def _root(
-        self, model: Model, models: Mapping[str, Model], left_out: Mapping[str, str]
+        self, model: Model, of_steps: Mapping[str, Context], left_out: Mapping[str, str]
     ) -> xr.Dataset:
         said = [
             {
@@ -111,7 +118,8 @@ class PreparedRun:
                 "title": step.entry.title,
                 "shows": step.entry.shows,
                 "instrument": step.instrument.name,
-                "model": models[step.name].name,
+                "model": of_steps[step.name].model.name,
+                "beside": [other.model.name for other in of_steps[step.name].others],
                 "settings": step.settings.model_dump(mode="json"),
             }
             for step in self.steps

@@ -88,7 +88,8 @@ def _kept(step: Step, context: Context, needed: Mapping[str, Kept]) -> Kept:
     context = context.with_results({name: kept.tree for name, kept in needed.items()})
     made_from: dict[str, Any] = {
         **context.made_from,
-        "prompts": _asked(lambda: context.prompts_fingerprint),
+        "others": [other.made_from for other in context.others],
+        "prompts": _asked(lambda: _prompts(step, context)),
         "instrument": step.instrument.name,
         "source": file_digest(step.instrument.sources),
         "settings": step.settings.model_dump(mode="json"),
@@ -102,6 +103,11 @@ def _kept(step: Step, context: Context, needed: Mapping[str, Kept]) -> Kept:
         return results.drop_nodes("published", errors="ignore")
 
     return context.store.kept(step.name, made_from, measure)
+
+
+def _prompts(step: Step, context: Context) -> str:
+    """Of the task; texts that a step brings along follow from its settings and the code."""
+    return context.prompts_fingerprint if step.settings.asks_task else ""
 
 
 def _asked(measure: Callable[[], T]) -> T:

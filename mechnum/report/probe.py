@@ -47,7 +47,6 @@ def probe_page(results: xr.DataTree) -> Page:
                 residues_section,
                 sines_section,
                 transfer_section,
-                published_section,
             ),
         )
         sections += [make(results) for make in makers]
@@ -58,7 +57,7 @@ def probe_page(results: xr.DataTree) -> Page:
     else:
         title = f"Words with an order, as read from {model}"
         sections += ordinal_sections(results)
-    sections.append(provenance_section(results))
+    sections += [published_section(results), provenance_section(results)]
     return Page(
         title=title,
         lead=_lead(results),

@@ -95,7 +95,8 @@ def _of_step(results: xr.DataTree, step: dict[str, Any]) -> xr.DataTree:
 
 
 def _part(step: dict[str, Any], page: Page) -> Part:
-    lead = f"{step['shows']} Measured on {step['model']}. {page.lead}"
+    models = words.listed([step["model"], *step["beside"]])
+    lead = f"{step['shows']} Measured on {models}. {page.lead}"
     return Part(title=step["title"], sections=page.sections, lead=lead.strip())
 
 

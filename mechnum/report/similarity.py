@@ -16,7 +16,7 @@ from mechnum.report.sections.similarity import (
     frequencies_section,
     map_section,
     models_section,
-    published_ranges,
+    published_values,
     transfer_section,
 )
 from mechnum.report.similarity_frames import (
@@ -40,7 +40,7 @@ def similarity_page(results: xr.DataTree) -> Page:
         frequencies_section(results),
         transfer_section(results),
         models_section(results),
-        published_ranges(results),
+        published_values(results),
         provenance_section(results),
     ]
     return Page(

@@ -11,6 +11,7 @@ from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
+from mechnum.report.sections.published import published_section
 from mechnum.report.sections.steering import (
     ORACLE,
     best_section,
@@ -34,6 +35,7 @@ def steering_page(results: xr.DataTree) -> Page:
         best_section(results),
         maps_section(results),
         probes_section(results),
+        published_section(results),
         tokens_section(results),
         provenance_section(results),
     ]
@@ -77,10 +79,12 @@ def steering_summary(results: xr.DataTree) -> Group:
 def _lead(results: xr.DataTree) -> str:
     found = results["steering"].to_dataset()
     right, n = int(found["right_before"].sum()), found.sizes["prompt"]
+    best = best_frame(results).set_index("vector").loc["probe"]
     return (
         f"The model answers {right:,} of {n:,} test prompts correctly "
         f"({words.percent(right / n)}); {int(results.attrs['n_train']):,} others trained the "
-        "probes."
+        f"probes. Their vectors of the right answer repair {words.percent(best['repaired'])} of "
+        f"the wrong ones at best, random directions {words.percent(best['random'])}."
     )
 
 

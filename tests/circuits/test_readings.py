@@ -14,6 +14,7 @@ from mechnum.circuits.fourier_features import readings as fourier
 from mechnum.circuits.grokking import readings as grokking
 from mechnum.circuits.heuristics import readings as heuristics
 from mechnum.circuits.trigonometry import readings as trigonometry
+from mechnum.circuits.universal_numbers import readings as universal
 
 PAIRS = np.array([-1.0, 1.0])
 
@@ -195,3 +196,59 @@ def test_clock_pizza_counts_circles_from_one():
     assert np.isnan(pizza.explained(found, 3, "clock"))
     assert [pizza.irrelevance(found, form) for form in (0, 1)] == [0.5, 0.6]
     assert pizza.symmetricity(found) == 0.9
+
+
+def test_universal_numbers_by_probe_and_layer():
+    curve = xr.Dataset(
+        {"accuracy": (("probe", "layer"), [[0.1, 0.9, 0.4], [0.2, 0.3, 0.5]])},
+        {"probe": ["fourier", "param-sin"], "layer": [-1, 0, 1]},
+    )
+    task = curve.expand_dims(variable=["a"], position=["a", "end"])
+    other = xr.Dataset({"accuracy": ("tested_on", [0.1, 0.8, 0.2])})
+    found = tree(probes=curve, task_probes=task, transfer__other_layers=other)
+    read = universal
+    layers = ("best", "first", "last")
+    assert [read.in_texts(found, "param-sin", at) for at in layers] == [0.5, 0.2, 0.5]
+    assert [read.of_number(found, "a", "end", "fourier", at) for at in layers] == [0.9, 0.1, 0.4]
+    assert [read.of_other_layers(found, at) for at in layers] == [0.8, 0.1, 0.2]
+    absent = [
+        read.in_texts(found, "sin", "best"), read.of_number(found, "b", "b", "fourier", "best"),
+        read.of_other_layers(tree(probes=curve), "best"),
+    ]  # fmt: skip
+    assert np.isnan(absent).all()
+
+
+def test_universal_numbers_of_pairs_of_different_models():
+    names = ["x/Llama-3.2-1B, embedding", "x/Llama-3.2-3B, layer 2", "smollm2, embedding"]
+    pairs = xr.Dataset(
+        {"value": (("pair", "measure"), [[9.0], [0.1], [0.2], [0.6]]),
+         "null_mean": (("pair", "null", "measure"), [[[8.0]], [[1.0]], [[2.0]], [[3.0]]])},
+        {"measure": ["cka"], "null": ["tokens"],
+         "a": ("pair", [names[0].replace("embedding", "layer 1"), *names]),
+         "b": ("pair", [names[0], names[1], names[2], names[0]])},
+    )  # fmt: skip
+    found = tree(pairs=pairs)
+    assert universal.alike(found, "cka") == 0.2
+    assert universal.alike(found, "cka", tokens=True) == 2
+    assert universal.alike(found, "cka", "Llama-3", "Llama-3") == 0.1
+    assert universal.alike(found, "cka", "3B", "smollm2") == 0.2
+    assert np.isnan(universal.alike(found, "cka", "OLMo-2"))
+    assert np.isnan(universal.alike(tree(pairs=pairs.isel(pair=[0])), "cka"))
+
+
+def test_universal_numbers_of_steering_and_words():
+    swept = xr.Dataset(
+        {"decoded": (("layer", "prompt"), [[1, 5, 5, 5], [1, 2, 5, 3]]),
+         "answer": ("prompt", [1, 2, 3, 3]), "right_before": ("prompt", [True] + 3 * [False])},
+    )  # fmt: skip
+    best = xr.Dataset({"repaired": ("vector", [0.3, 0.7])}, {"vector": ["probe", "helix"]})
+    right = xr.Dataset(
+        {"n_right": (("probe", "layer"), [[7, 7], [2, 3]])}, {"probe": ["linear", "param-sin"]}
+    )
+    found = tree(steering=swept, best=best, ordinals__weekdays=right)
+    assert universal.repaired(found) == 0.3
+    assert universal.readable(found) == pytest.approx(2 / 3)
+    assert universal.n_right(found, "weekdays") == 3
+    assert np.isnan(universal.n_right(found, "months"))
+    without = tree(ordinals__weekdays=right.sel(probe=["linear"]))
+    assert np.isnan(universal.n_right(without, "weekdays"))

@@ -59,7 +59,8 @@ def test_circuits_are_listed(run, circuit):  # noqa: F811
     code, out, err = run("circuits")
     assert (code, err) == (0, "")
     lines = {line.split()[0]: line for line in out.splitlines()}
-    assert {"grokking", "clock_pizza", "trigonometry", "heuristics", "planted"} <= set(lines)
+    own = {"grokking", "clock_pizza", "trigonometry", "heuristics", "universal_numbers"}
+    assert own | {"planted"} <= set(lines)
     assert "pizza-59" in lines["clock_pizza"]
     assert "pizza, clock" in lines["clock_pizza"]
     assert "first, second, third" in lines["planted"]

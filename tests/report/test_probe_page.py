@@ -95,6 +95,7 @@ def test_pages_of_tasks_and_ordinals():
     assert [section.title for section in page_of(found).sections] == [
         "What was found",
         "Weekdays",
+        "Published figures",
         "How it was made",
     ]
 

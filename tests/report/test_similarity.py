@@ -7,10 +7,12 @@ import json
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 from rich.console import Console
 
-from mechnum.circuits.published import similarity_figures
+from mechnum.circuits.running.comparison import with_published
+from mechnum.models import TokenTable
 from mechnum.probes import number_similarity, similarity_map
 from mechnum.probes.similarity_measures import MEASURES as MEASURED
 from mechnum.report import page_of, read_netcdf, save, similarity_summary
@@ -60,15 +62,16 @@ def results() -> xr.DataTree:
         "draws": 19,
         "seed": 0,
     }
-    return xr.DataTree.from_dict(
+    found = xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=attrs),
             "/pairs": pairs.assign_coords(a=("pair", a), b=("pair", b)),
             "/map": similarity_map(dict(zip(places, ROWS, strict=True)), top=5),
             "/transfer/number": transfer,
-            "/published": similarity_figures(),
         }
     )
+    table = TokenTable("m", "bert", torch.zeros(2, 2), None)
+    return with_published(found, "universal_numbers", "similarity", table)
 
 
 def test_pairs_are_named_by_what_differs(results):
@@ -106,6 +109,10 @@ def test_figures_show_what_was_measured(results):
     np.testing.assert_allclose(curve.y, results["pairs"]["match"].isel(pair=0), rtol=1e-5)
     probes = sections["Probes of one model on another"].blocks[0].views
     assert [len(view.data[0].z[0]) for view in probes.values()] == [2, 1, 2]
+    cosine = results["pairs"]["value"].sel(measure="cosine pearson")
+    published = sections["Published figures"].blocks[0].frame.set_index("quantity")
+    row = published.loc["similarity by cosine, all pairs"]
+    assert (row["published"], row["measured"]) == ("0.450 to 0.910", float(cosine.median()))
     for section in sections.values():
         for block in section.blocks:
             if block.kind == "figure":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -9,6 +11,7 @@ import xarray as xr
 from mechnum.report import figures, reading, words
 from mechnum.report.blocks import Block, Caption, Figure, Table, Text
 from mechnum.report.page import Section
+from mechnum.report.sections.published import published_section
 from mechnum.report.similarity_frames import (
     MEASURES,
     curve_frame,
@@ -174,28 +177,18 @@ def models_section(results: xr.DataTree) -> Section | None:
     )
 
 
-def published_ranges(results: xr.DataTree) -> Section | None:
-    """What was published of other models."""
-    found = reading.group(results, "published")
-    if found is None:
+def published_values(results: xr.DataTree) -> Section | None:
+    """What was published of other models, and what speaks against it."""
+    section = published_section(results)
+    if section is None:
         return None
-    frame = found.to_dataframe().reset_index()[["similarity", "models", "lowest", "highest"]]
-    table = Table(
-        title="Correlations of similarities, as published",
-        frame=frame,
-        caption=Caption(
-            text=f"{found.attrs['source']}. These are other models and other numbers than those "
-            "here, so nothing here reproduces them."
-        ),
-    )
     note = (
         "The paper calls the representations universal. Its own values say so of the cosine; of "
         "the dot product weakly, and of distances not. Its comparison of spectra is void: in the "
-        "notebook that was released, all spectra come from one model, so that their overlap of 1 "
-        "and their τ of .59 to .67 compare that model with itself, and random tokens do better "
-        "still (.65 to .71)."
+        "notebook that was released, all spectra come from one model, which is compared with "
+        "itself."
     )
-    return Section("Published values", [table, Text([note])])
+    return replace(section, blocks=[*section.blocks, Text([note])])
 
 
 NULL_TEXTS = {

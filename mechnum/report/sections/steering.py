@@ -71,7 +71,7 @@ def best_section(results: xr.DataTree) -> Section:
             "the same layer and strength; p: how likely one repairs as many or more",
         ),
     )
-    return Section("The best layer and strength", [table], _paper(results))
+    return Section("The best layer and strength", [table])
 
 
 def maps_section(results: xr.DataTree) -> Section:
@@ -133,15 +133,3 @@ def probes_section(results: xr.DataTree) -> Section:
         ),
     )
     return Section("Probes and vectors", [lines, table])
-
-
-def _paper(results: xr.DataTree) -> str:
-    paper = results["paper"].to_dataset()
-    said = [
-        f"{words.percent(float(paper['repaired'].sel(task=task)))} of the errors in {task}"
-        for task in paper["task"].values
-    ]
-    return (
-        f"{paper.attrs['source']} repaired {words.listed(said)} of {paper.attrs['of']}, at the "
-        "best of its cells. That is another model with other tasks: nothing here reproduces it."
-    )

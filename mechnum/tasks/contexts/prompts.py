@@ -189,8 +189,8 @@ def _row(
             continue
         if encoded.ids[own[piece]] == unk_id:
             raise MechnumError(
-                f"{word!r} has no token of its own in this model's tokenizer: choose numbers that "
-                "it knows"
+                f"{word!r} has no token of its own in this model's tokenizer: choose a model that "
+                "reads text, or numbers that this one knows"
             )
         values.append(value)
         places.append(own[piece])

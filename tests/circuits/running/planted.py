@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import xarray as xr
 
@@ -21,6 +22,18 @@ NAME = "tests.circuits.running.planted"
 class Number(Settings):
     number: float = 2.0
     seed: int = 0
+
+
+class Compared(Settings):
+    asks_task: ClassVar[bool] = False
+    beside: tuple[str, ...] = ()
+
+    def models(self):
+        return self.beside
+
+
+def compared(context: Context, settings: Compared) -> xr.DataTree:
+    return _measured("compared", sum(other.model.spec.d_vocab for other in context.others))
 
 
 def number(context: Context, settings: Number) -> xr.DataTree:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import mechnum as mn
 from mechnum.circuits.running.catalogue import CircuitFolder
+from mechnum.circuits.running.comparison import published_figure
 from mechnum.circuits.running.published import KINDS, PaperModel, Published
 from mechnum.errors import MechnumError
+from mechnum.models import TokenTable
 from mechnum.report import page_of
 from mechnum.toml_files import checked, read_toml
 
@@ -33,6 +36,11 @@ def test_how_near_a_model_is(clock_59):
         PaperModel(name="theirs"),
     ]
     assert [KINDS.index(one.kinship(clock_59)) for one in near] == [0, 0, 1, 2, 2, 3, 3]
+
+
+def test_a_table_of_tokens_is_near_no_model():
+    table = TokenTable("minilm", "llama", torch.zeros(2, 2), None)
+    assert PaperModel(name="theirs", family="llama").kinship(table) == KINDS[3]
 
 
 FIGURES = """
@@ -166,6 +174,12 @@ def test_what_is_wrong_in_a_file_is_one_line(change, message, tmp_path):
         checked(Published, content, "published.toml", Published.keys())
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_figure_by_name(compared):
+    assert published_figure("compared", "twice two").upper == 3.5
+    with pytest.raises(MechnumError, match="there is no figure 'twice': did you mean twice two"):
+        published_figure("compared", "twice")
 
 
 def test_numbers_that_are_not_there_meet_no_tolerance():

@@ -172,6 +172,24 @@ def test_steps_that_do_not_suit_are_left_out(site, clock_59, tmp_path):
         mn.run_circuit("partly", clock_59, out=tmp_path / "file")
 
 
+def test_a_step_that_brings_its_own_texts_and_models(site, clock_59, tmp_path):
+    steps = planted.step("first", "number") + planted.step("beside", "compared")
+    planted.package(site, "compares", planted.RECIPE + steps)
+    planted.distribution(site, compares="compares")
+    # The net cannot do this task, which is nothing to the second step.
+    settings = {"task": "addition", "steps.beside.beside": ["pizza-59"]}
+    found = mn.run_circuit("compares", clock_59, tmp_path, settings)
+    other = mn.load("pizza-59")
+    assert values(found) == {"beside": other.spec.d_vocab}
+    assert set(json.loads(found.results.attrs["left_out"])) == {"first"}
+    (record,) = (tmp_path / "steps").glob("beside-*.json")
+    (beside,) = json.loads(record.read_text(encoding="utf-8"))["made_from"]["others"]
+    assert (beside["model"], beside["weights"]) == ("pizza-59", weights_digest(other))
+    assert values(mn.run_circuit("compares", clock_59, tmp_path, {"task": "addition"})) == {
+        "beside": 0
+    }
+
+
 def test_the_same_whatever_the_command_and_the_time(run):
     attrs = run().results.attrs
     assert "command" not in attrs
