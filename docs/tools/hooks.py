@@ -1,14 +1,14 @@
-"""Pages that MkDocs makes from the sources: the reference, and the index of messages."""
+"""Pages that MkDocs makes from the sources: reference, circuits, and the index of messages."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File
 
+from docs.tools.circuits import cell, circuit_pages, own
 from docs.tools.messages import ErrorPage, Message, all_messages, error_pages
 from docs.tools.reference import PACKAGES, PublicName, public_names
 
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Puts the pages about messages into the navigation, by topic."""
+    """Puts the pages about messages, by topic, and those of circuits into the navigation."""
     topics = [
         {topic: [{page.title: f"errors/{page.path.name}"} for page in pages]}
         for topic, pages in by_topic()
     ]
     errors = ["errors/index.md", *topics, {"All messages": "errors/all.md"}]
-    config.nav = [{"Errors": errors} if "Errors" in entry else entry for entry in config.nav or []]
+    circuits = ["circuits/index.md", *({name: f"circuits/{name}.md"} for name in own())]
+    made = {"Errors": errors, "Circuits": circuits}
+    config.nav = [
+        {title: made.get(title, pages)} for entry in config.nav or [] for title, pages in entry.items()
+    ]
     return config
 
 
@@ -34,6 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {
         "reference/index.md": reference_index(),
         **{f"reference/{slug(package)}.md": reference_page(package) for package in PACKAGES},
+        **circuit_pages(),
         "errors/index.md": errors_index(),
         "errors/all.md": all_errors(),
     }
@@ -46,7 +51,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Shows the messages of a page about messages below its title, where a search finds them."""
     messages = page.meta.get("messages", ())
     title, _, rest = markdown.partition("\n\n")
-    quoted = "\n>\n".join(f"> {_cell(text)}" for text in messages)
+    quoted = "\n>\n".join(f"> {cell(text)}" for text in messages)
     wrapped = rest.replace("```text", "``` { .text .refusal }")
     return f"{title}\n\n{quoted}\n\n{wrapped}" if messages else markdown
 
@@ -161,9 +166,4 @@ def _package(message: Message) -> str:
 
 def _row(message: Message, page: ErrorPage | None) -> str:
     link = f"[explained]({page.path.name})" if page else ""
-    return f"| {_cell(message.wrong)} | {_cell(message.advice)} | {link} |"
-
-
-def _cell(text: str) -> str:
-    """Text that Markdown leaves alone within a table."""
-    return re.sub(r"([|*_<>\[\]`\\])", r"\\\1", text)
+    return f"| {cell(message.wrong)} | {cell(message.advice)} | {link} |"

@@ -40,7 +40,11 @@ def read_netcdf(path: str | Path) -> xr.DataTree:
 
     try:
         with xr.open_datatree(path, engine="netcdf4") as tree:
-            return tree.load()
+            # `DataTree.load` leaves out a variable that has the name of a node (xarray 2026.9).
+            return xr.DataTree.from_dict(
+                {node.path: node.to_dataset(inherit=False).load() for node in tree.subtree},
+                name=tree.name,
+            )
     except FileNotFoundError as error:
         raise MechnumError(f"there is no file {path}: give the path of a results.nc") from error
     except (OSError, ValueError) as error:

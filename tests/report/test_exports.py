@@ -115,6 +115,19 @@ def test_attributes_and_types_that_netcdf_lacks(tmp_path):
     assert np.isnan(back.attrs["missing"])
 
 
+def test_everything_is_in_memory_and_the_file_is_closed(tmp_path):
+    """Also a variable that has the name of a group: read later, it crashes the interpreter."""
+    tree = xr.DataTree.from_dict(
+        {"/one": xr.Dataset({"two": ("x", np.arange(3.0))}), "/two": xr.Dataset({"y": 1.0})}
+    )
+    path = write_netcdf(tree, tmp_path / "a.nc")
+    back = read_netcdf(path)
+    path.unlink()
+    assert back["one"]["two"].variable._in_memory
+    np.testing.assert_array_equal(back["one"]["two"], np.arange(3.0))
+
+
+
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(MechnumError, match="there is no file"):
         read_netcdf(tmp_path / "none.nc")
