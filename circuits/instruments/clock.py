@@ -27,7 +27,7 @@ from mechnum.inputs import positive_integer
 from mechnum.models import Model
 from mechnum.patching import Circuit, cumulative, effects, faithfulness, path_effects
 from mechnum.patching.circuit.exact import with_exact_effects
-from mechnum.patching.circuit.results import circuit_results
+from mechnum.patching.circuit.results import circuit_files, circuit_results
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.node_names import parse_node
 from mechnum.patching.nodes import Node, NodeKind, all_nodes
@@ -154,7 +154,11 @@ def trace_clock(
         **said,
     )
     kept = faithfulness(model, tested_on, circuit, metric, seed=seed)
-    parts |= {"/circuit": circuit_results(circuit, model.spec), "/effects": edges}
+    parts |= {
+        "/circuit": circuit_results(circuit, model.spec),
+        "/files": circuit_files(circuit, model.spec),
+        "/effects": edges,
+    }
     measured = xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=tree.attrs),

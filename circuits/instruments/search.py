@@ -20,7 +20,7 @@ from mechnum.patching.attribution.attribution import attribute
 from mechnum.patching.batches import Direction
 from mechnum.patching.circuit.exact import with_exact_effects
 from mechnum.patching.circuit.graph import graph_of
-from mechnum.patching.circuit.results import circuit_results
+from mechnum.patching.circuit.results import circuit_files, circuit_results
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.results import results
 from mechnum.patching.values import ValueName
@@ -103,6 +103,7 @@ def find_circuit(
         {
             "/": xr.Dataset(attrs=tree.attrs),
             "/circuit": circuit_results(circuit, model.spec),
+            "/files": circuit_files(circuit, model.spec),
             "/effects": effects.drop_attrs(deep=False),
             "/prompts": tree["prompts"].to_dataset(),
             **{path: measured.drop_attrs(deep=False) for path, measured in tests.items()},

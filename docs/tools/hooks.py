@@ -28,7 +28,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     circuits = ["circuits/index.md", *({name: f"circuits/{name}.md"} for name in own())]
     made = {"Errors": errors, "Circuits": circuits}
     config.nav = [
-        {title: made.get(title, pages)} for entry in config.nav or [] for title, pages in entry.items()
+        {title: made.get(title, pages)}
+        for entry in config.nav or []
+        for title, pages in entry.items()
     ]
     return config
 

@@ -12,7 +12,15 @@ from mechnum.errors import MechnumError
 TEMPLATES = Path(__file__).parent / "templates"
 
 # Scripts of the page itself, in the order in which they run.
-_OWN = ("theme.js", "maps.js", "tables.js", "figures.js", "attention.js", "start.js")
+_OWN = (
+    "theme.js",
+    "files.js",
+    "maps.js",
+    "tables.js",
+    "figures.js",
+    "attention.js",
+    "start.js",
+)
 
 
 def own_script() -> str:

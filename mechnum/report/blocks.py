@@ -1,4 +1,4 @@
-"""What a page is made of: texts, facts, token strips, tables, figures and attention views."""
+"""What a page is made of: texts, facts, token strips, tables, figures, attention views, files."""
 
 from __future__ import annotations
 
@@ -174,7 +174,17 @@ class Attention:
         }
 
 
-Block: TypeAlias = Text | Facts | Tokens | Table | Figure | Attention
+@dataclass(frozen=True)
+class Files:
+    """Files for other programs, which readers save from the page: program → name and content."""
+
+    kind: ClassVar[str] = "files"
+    title: str
+    files: Mapping[str, tuple[str, str]]
+    caption: Caption
+
+
+Block: TypeAlias = Text | Facts | Tokens | Table | Figure | Attention | Files
 
 
 def _visible(token: str) -> str:

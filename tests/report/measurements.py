@@ -102,10 +102,18 @@ def circuit_results(n_layers: int = 3, n_heads: int = 3, seed: int = 0) -> xr.Da
         {"completeness": 0.9, "incompleteness": ("subset", [0.1, 0.25]), "status": "measured"}
     )
     minimality = xr.Dataset({"minimality": 0.5, "status": "measured"})
+    contents = ['{"edges": ["a</script>b"]}\n', "<graphml>é &amp;</graphml>\n"]
+    files = xr.Dataset(
+        {"file": ("program", ["circuit-eap-ig.json", "circuit.graphml"]),
+         "content": ("program", contents)},
+        {"program": ["EAP-IG and MIB", "GraphML"]},
+        {"left_out": '{"Neuronpedia": "the file has 20 MB"}'},
+    )  # fmt: skip
     return xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs=_attrs()),
             "/circuit": circuit,
+            "/files": files,
             "/curve": curve,
             "/faithfulness": faithfulness,
             "/completeness": completeness,

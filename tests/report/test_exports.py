@@ -127,7 +127,6 @@ def test_everything_is_in_memory_and_the_file_is_closed(tmp_path):
     np.testing.assert_array_equal(back["one"]["two"], np.arange(3.0))
 
 
-
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(MechnumError, match="there is no file"):
         read_netcdf(tmp_path / "none.nc")

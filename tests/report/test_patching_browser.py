@@ -90,3 +90,15 @@ def test_hover_on_an_edge_and_on_a_node_of_the_circuit(browser, pages):
     text = hovered(browser, PIXEL.format(x=x, y=y))
     assert "→" in text
     assert "logits" in text
+
+
+def test_files_for_other_programs_are_saved_as_they_are(browser, pages):
+    browser.open(pages["circuit"])
+    files = circuit_results()["files"]
+    assert "Not here: Neuronpedia (the file has 20 MB)" in browser.run(
+        "document.querySelector('figure.files').textContent"
+    )
+    for name, content in zip(files["file"].values, files["content"].values):
+        browser.run(f"document.querySelector('[data-name=\"{name}\"]').click()")
+        assert browser.downloaded(name).read_text(encoding="utf-8") == content
+    assert browser.complaints == []

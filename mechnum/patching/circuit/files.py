@@ -23,18 +23,31 @@ def write_circuit(
 ) -> Path:
     """Write the circuit, whole or not at all; see `Circuit.save`."""
     target = Path(path)
-    chosen = _chosen(target, file_format)
+    text = encode_circuit(circuit, spec, _chosen(target, file_format), target.stem)
+    with replacing(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return target
+
+
+def encode_circuit(circuit: Circuit, spec: ModelSpec, file_format: FileFormat, name: str) -> str:
+    """The contents of the circuit's file; see `Circuit.save`.
+
+    Args:
+        name: of the graph, where the format has a place for it.
+
+    Raises:
+        MechnumError: on edges that the model or the format does not have, and on numbers that are
+            not finite.
+    """
     # Refuses edges that the model does not have.
     circuit.graph(spec).places(circuit.edges)
-    if chosen == "eap-ig":
+    if file_format == "eap-ig":
         text = eap_ig.encode(circuit, spec)
-    elif chosen == "neuronpedia":
-        text = neuronpedia.encode(circuit, spec, target.stem)
+    elif file_format == "neuronpedia":
+        text = neuronpedia.encode(circuit, spec, name)
     else:
         text = graphml.encode(circuit, spec)
-    with replacing(target) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-    return target
+    return text + "\n"
 
 
 def read_circuit(path: str | Path, spec: ModelSpec | None = None) -> Circuit:

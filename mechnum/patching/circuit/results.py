@@ -1,14 +1,27 @@
-"""A circuit as plain data: its nodes, and the node that each of its edges ends at."""
+"""A circuit as plain data: its nodes, the node that each of its edges ends at, and its files."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
 
+from mechnum.errors import MechnumError
 from mechnum.models.spec import ModelSpec
-from mechnum.patching.circuit.circuit import Circuit, owner, readers
+from mechnum.patching.circuit.circuit import Circuit, FileFormat, owner, readers
+from mechnum.patching.circuit.files import encode_circuit
 from mechnum.patching.edges import Edge
 from mechnum.patching.nodes import Node
+
+LARGEST = 2**21
+"""Characters of the largest file that a page offers, which has to stay small."""
+_PROGRAMS: Mapping[str, tuple[FileFormat, str]] = {
+    "EAP-IG and MIB": ("eap-ig", "-eap-ig.json"),
+    "Neuronpedia": ("neuronpedia", "-neuronpedia.json"),
+    "GraphML": ("graphml", ".graphml"),
+}
 
 
 def circuit_results(circuit: Circuit, spec: ModelSpec) -> xr.Dataset:
@@ -43,6 +56,36 @@ def circuit_results(circuit: Circuit, spec: ModelSpec) -> xr.Dataset:
             "index": ("node", _numbers([node.index for node in order])),
             **{name: ("edge", [row[at] for row in rows]) for at, name in enumerate(names)},
         }
+    )
+
+
+def circuit_files(circuit: Circuit, spec: ModelSpec, name: str = "circuit") -> xr.Dataset:
+    """The circuit's files for other programs, which a page offers: the group `/files`.
+
+    Returns:
+        Over `program`: `file`, its name, and `content`. The attribute `left_out` says, as JSON, why
+        a program has none: its format lacks a kind of node, or the file is large, as EAP-IG's is,
+        which holds all edges of the model (`Circuit.save` writes it).
+    """
+    found, left_out = [], {}
+    for program, (file_format, ending) in _PROGRAMS.items():
+        try:
+            content = encode_circuit(circuit, spec, file_format, name)
+        except MechnumError as reason:
+            left_out[program] = str(reason)
+            continue
+        if len(content) > LARGEST:
+            left_out[program] = f"the file has {len(content) / 2**20:.0f} MB"
+            continue
+        found.append((program, name + ending, content))
+    columns = list(zip(*found, strict=True)) if found else [(), (), ()]
+    return xr.Dataset(
+        {
+            "file": ("program", np.array(columns[1], dtype=object)),
+            "content": ("program", np.array(columns[2], dtype=object)),
+        },
+        coords={"program": np.array(columns[0], dtype=object)},
+        attrs={"left_out": json.dumps(left_out)} if left_out else {},
     )
 
 

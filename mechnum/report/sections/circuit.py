@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import xarray as xr
 
 from mechnum.report import figures, reading, words
-from mechnum.report.blocks import Block, Caption, Facts, Figure, Table
+from mechnum.report.blocks import Block, Caption, Facts, Figure, Files, Table
 from mechnum.report.circuit_layout import layout
 from mechnum.report.intervals import INTERVAL_WORDS
 from mechnum.report.page import Section
@@ -70,7 +72,25 @@ def circuit_section(results: xr.DataTree) -> Section | None:
         caption=Caption(text=f"In falling order of the absolute effect, in {unit}."),
         most=_MOST_IN_TABLE,
     )
-    return Section("Circuit", [picture, table])
+    return Section("Circuit", [picture, table, *files_blocks(results)])
+
+
+def files_blocks(results: xr.DataTree) -> list[Files]:
+    """The circuit's files for other programs; none where `/files` is not there."""
+    if (files := reading.group(results, "files")) is None:
+        return []
+    text = "The circuit with its scores, for other programs."
+    if left_out := json.loads(files.attrs.get("left_out", "{}")):
+        reasons = [f"{program} ({reason})" for program, reason in left_out.items()]
+        text += f" Not here: {words.listed(reasons)}."
+    names = zip(files["file"].values, files["content"].values, strict=True)
+    return [
+        Files(
+            title="Files of the circuit",
+            files=dict(zip(map(str, files["program"].values), names, strict=True)),
+            caption=Caption(text=text),
+        )
+    ]
 
 
 def faithfulness_section(results: xr.DataTree) -> Section | None:

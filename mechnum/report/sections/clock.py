@@ -21,7 +21,7 @@ from mechnum.report.clock_frames import (
 )
 from mechnum.report.intervals import INTERVAL_WORDS
 from mechnum.report.page import Section
-from mechnum.report.sections.circuit import circuit_frames
+from mechnum.report.sections.circuit import circuit_frames, files_blocks
 
 _NAMES = {"heads": "heads", "mlps": "MLPs"}
 _CONTROLS = {
@@ -66,7 +66,7 @@ def picture_section(results: xr.DataTree) -> Section:
         data=real.drop(columns=["reader", "link"]),
         width=720,
     )
-    return Section("Embed, move, compute, read out", [figure])
+    return Section("Embed, move, compute, read out", [figure, *files_blocks(results)])
 
 
 def heads_section(results: xr.DataTree) -> Section:

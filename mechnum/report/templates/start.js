@@ -14,6 +14,7 @@ function followReading() {
 }
 
 Theme.start();
+Files.start();
 OperandMaps.start();
 Tables.start();
 followReading();

@@ -48,14 +48,6 @@ const Tables = (() => {
     return lines.map((line) => line.map((cell) => quoted(cell, separator)).join(separator)).join("\n") + "\n";
   }
 
-  function save(name, type, text) {
-    const address = URL.createObjectURL(new Blob([text], { type }));
-    const link = element("a", { href: address, download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 10000);
-    announce(`${name} saved`);
-  }
-
   async function copy(text) {
     try {
       await navigator.clipboard.writeText(text);
@@ -98,8 +90,8 @@ const Tables = (() => {
     host.append(
       element("div", { class: "controls" }, filter,
         element("button", { type: "button", onclick: () => copy(delimited(names, columns, rows, "\t")) }, "Copy"),
-        element("button", { type: "button", onclick: () => save(`${file}.csv`, "text/csv", delimited(names, columns, rows, ",")) }, "CSV"),
-        element("button", { type: "button", onclick: () => save(`${file}.json`, "application/json", JSON.stringify(picked())) }, "JSON"),
+        element("button", { type: "button", onclick: () => Files.save(`${file}.csv`, "text/csv", delimited(names, columns, rows, ",")) }, "CSV"),
+        element("button", { type: "button", onclick: () => Files.save(`${file}.json`, "application/json", JSON.stringify(picked())) }, "JSON"),
         count),
       element("div", { class: "frame", tabindex: "0", role: "group", "aria-label": table.title },
         element("table", {}, element("caption", { class: "hidden" }, table.title),
@@ -152,7 +144,7 @@ const Tables = (() => {
         const table = JSON.parse(script.textContent);
         everything[script.id.replace(/-data$/, "")] = table;
       });
-      save("report-data.json", "application/json", JSON.stringify(everything));
+      Files.save("report-data.json", "application/json", JSON.stringify(everything));
     });
   }
   return { start };

@@ -1,12 +1,18 @@
-"""A circuit as plain data: every edge ends at a node of the picture, shared keys at their heads."""
+"""A circuit as plain data: every edge ends at a node of the picture, shared keys at their heads.
+
+And the files of it that pages offer.
+"""
 
 from __future__ import annotations
+
+import json
 
 import numpy as np
 
 from mechnum.models.wrap import wrap
 from mechnum.patching import Circuit
-from mechnum.patching.circuit.results import circuit_results
+from mechnum.patching.circuit import results
+from mechnum.patching.circuit.results import circuit_files, circuit_results
 from mechnum.patching.edges import Edge
 from tests import fixtures
 
@@ -49,3 +55,30 @@ def test_shared_keys_lead_to_the_heads_that_the_circuit_has():
     found = rows(circuit_results(circuit, spec))
     assert ("embed", "k 1.g1", "kv 1.g1", False) in found
     assert [row for row in found if row[3]] == [("kv 1.g1", "head 1.3", "head 1.3", True)]
+
+
+def test_the_files_are_those_that_are_saved(tmp_path):
+    """Each is the file of `save`, which `load` gives back; what a format lacks is said."""
+    spec = wrap(fixtures.gptj(), name="tiny").spec
+    edge = Edge.parse("head 0.1 -> q 2.3")
+    circuit = Circuit(frozenset({edge, Edge.parse("mlp 1 -> logits")}), {edge: 0.5})
+    found = circuit_files(circuit, spec)
+    assert found["program"].values.tolist() == ["EAP-IG and MIB", "Neuronpedia", "GraphML"]
+    for name, content in zip(found["file"].values, found["content"].values):
+        path = tmp_path / name
+        path.write_text(content)
+        assert Circuit.load(path, spec).edges == circuit.edges, name
+    circuit.save(tmp_path / "own.json", spec)
+    assert (tmp_path / "own.json").read_text() == found["content"].values[0]
+    assert "left_out" not in found.attrs
+    neurons = circuit_files(Circuit.of(["neuron 1.7 -> logits"]), spec)
+    assert "EAP-IG and MIB" not in neurons["program"]
+    assert "EAP-IG" in json.loads(neurons.attrs["left_out"])["EAP-IG and MIB"]
+
+
+def test_large_files_are_left_out(monkeypatch):
+    spec = wrap(fixtures.gptj(), name="tiny").spec
+    monkeypatch.setattr(results, "LARGEST", 10)
+    found = circuit_files(Circuit.of(["mlp 1 -> logits"]), spec)
+    assert found.sizes["program"] == 0
+    assert set(json.loads(found.attrs["left_out"])) == {"EAP-IG and MIB", "Neuronpedia", "GraphML"}
