@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 from functools import cache
 from importlib.util import find_spec
@@ -28,6 +30,15 @@ def own_script() -> str:
     return "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in _OWN)
 
 
+@cache
+def packed(script: str) -> str:
+    """A library compressed, as a page carries it; it is unpacked where the page is opened.
+
+    Plotly and CircuitsVis would be most of every page otherwise.
+    """
+    return base64.b64encode(gzip.compress(script.encode(), mtime=0)).decode("ascii")
+
+
 def style() -> str:
     """The page's style sheet."""
     return (TEMPLATES / "page.css").read_text(encoding="utf-8")
@@ -38,7 +49,7 @@ def plotly_script() -> str:
     """The plotly.js that the installed plotly package carries."""
     from plotly.offline import get_plotlyjs
 
-    return _inline(get_plotlyjs())
+    return _alone(get_plotlyjs())
 
 
 @cache
@@ -55,10 +66,9 @@ def circuitsvis_script() -> str:
         raise MechnumError(
             "CircuitsVis' script is not there: install it with `pip install circuitsvis`"
         )
-    return _inline(script.read_text(encoding="utf-8"))
+    return _alone(script.read_text(encoding="utf-8"))
 
 
-def _inline(script: str) -> str:
-    # `</script` would end the element it stands in, and a source map would be looked for on disk.
-    script = re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE)
+def _alone(script: str) -> str:
+    """A script without its source map, which would be looked for on disk."""
     return re.sub(r"(?m)^//# sourceMappingURL=.*$", "", script)

@@ -55,13 +55,13 @@ class Page:
         """The page as one HTML document."""
         sections = [*self.sections, *(own for part in self.parts for own in part.sections)]
         blocks = [block for section in sections for block in section.blocks]
-        scripts = []
+        libraries = []
         # Maps in tables open as figures.
         opening = any(isinstance(block, Table) and block.maps is not None for block in blocks)
         if opening or any(isinstance(block, Figure) for block in blocks):
-            scripts.append(assets.plotly_script())
+            libraries.append(assets.plotly_script())
         if any(isinstance(block, Attention) for block in blocks):
-            scripts.append(assets.circuitsvis_script())
+            libraries.append(assets.circuitsvis_script())
         return (
             _environment()
             .get_template("page.html.j2")
@@ -69,7 +69,8 @@ class Page:
                 page=self,
                 slug=_Slugs(),
                 style=assets.style(),
-                scripts=[*scripts, assets.own_script()],
+                libraries=[assets.packed(library) for library in libraries],
+                script=assets.own_script(),
                 themes={mode: theme.template(mode) for mode in ("light", "dark")},
             )
         )

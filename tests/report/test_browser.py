@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 from mechnum.report.blocks import Caption, Table
 from mechnum.report.page import Page, Section
@@ -239,3 +240,34 @@ def test_what_is_shown_can_be_asked_for(browser, tmp_path):
             "box.dispatchEvent(new Event('input'))})()"
         )
         assert browser.run("document.querySelectorAll('tbody tr').length") == rows, text
+
+
+@pytest.mark.slow
+def test_a_prompt_of_512_tokens(browser, tmp_path):
+    """Its last tokens and the heads of the largest effects are drawn, and the page says so."""
+    from .synthetic import trace
+
+    size = 512
+    rows = np.tril(np.random.default_rng(0).random((4, 4, size, size)))
+    pattern = rows / rows.sum(-1, keepdims=True)
+    groups = {node.path: node.to_dataset() for node in trace().subtree}
+    groups["/attention"] = xr.Dataset(
+        {"pattern": (("layer", "head", "query", "key"), pattern)},
+        {"layer": range(4), "head": range(4)},
+    )
+    groups["/prompts"] = (
+        groups["/prompts"]
+        .drop_dims("position")
+        .assign_coords(token=("position", [f" {index}" for index in range(size)]))
+    )
+    long = xr.DataTree.from_dict(groups)
+    path = save(long, tmp_path)[0]
+    assert path.stat().st_size < 10e6
+    browser.open(path)
+    browser.wait_for(ALL_DRAWN)
+    paints = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    assert browser.run(paints) < 2000
+    said = browser.run("document.querySelector('figure.attention').textContent")
+    assert "The last 128 of 512 tokens are here. The 7 heads with the largest total" in said
+    assert browser.run("document.querySelectorAll('.strip li').length") == 512
+    assert browser.complaints == []

@@ -11,7 +11,9 @@ from mechnum.report import reading
 from mechnum.report.blocks import Attention, Caption
 from mechnum.report.page import Section
 
-BUDGET = 250_000  # Attention weights in one page, about 1.5 MB.
+# A browser draws a head of 128 tokens in about a second.
+MOST_TOKENS = 128
+BUDGET = 120_000  # Attention weights in one page, about 0.7 MB.
 
 
 def attention_section(results: xr.DataTree, effects: dict[str, pd.DataFrame]) -> Section | None:
@@ -20,14 +22,17 @@ def attention_section(results: xr.DataTree, effects: dict[str, pd.DataFrame]) ->
     tokens = reading.example_tokens(results)
     if dataset is None or "pattern" not in dataset or tokens is None:
         return None
-    pattern = dataset["pattern"].transpose("layer", "head", "query", "key")
+    last = {axis: slice(-MOST_TOKENS, None) for axis in ("query", "key")}
+    pattern = dataset["pattern"].isel(last).transpose("layer", "head", "query", "key")
     layers = [int(layer) for layer in pattern["layer"].values]
     heads = [int(head) for head in pattern["head"].values]
     nodes = [(row, column) for row in range(len(layers)) for column in range(len(heads))]
     room = max(1, BUDGET // max(pattern.shape[2] * pattern.shape[3], 1))
-    cut = ""
+    cut = []
+    if len(tokens) > MOST_TOKENS:
+        cut.append(f"The last {MOST_TOKENS} of {len(tokens):,} tokens are here.")
     if len(nodes) > room:
-        cut = f"The {room:,} heads with the largest total effect are here, of {len(nodes):,}."
+        cut.append(f"The {room:,} heads with the largest total effect are here, of {len(nodes):,}.")
         size = _sizes(effects)
         nodes.sort(key=lambda node: -size.get((layers[node[0]], heads[node[1]]), 0.0))
         nodes = sorted(nodes[:room])
@@ -36,7 +41,7 @@ def attention_section(results: xr.DataTree, effects: dict[str, pd.DataFrame]) ->
         patterns.setdefault(layers[row], {})[heads[column]] = pattern.values[row, column]
     view = Attention(
         title="Attention of each head on the example",
-        tokens=tokens,
+        tokens=tokens[-MOST_TOKENS:],
         patterns=patterns,
         caption=Caption(
             text="How much each token (row) attends to itself and each earlier one (column): white "
@@ -44,7 +49,7 @@ def attention_section(results: xr.DataTree, effects: dict[str, pd.DataFrame]) ->
             "weight.",
             n="1 prompt",
         ),
-        cut=cut,
+        cut=" ".join(cut),
     )
     return Section("Attention", [view])
 

@@ -43,8 +43,14 @@ const AttentionView = (() => {
         return [button, thumb, head];
       });
       heads.replaceChildren(...buttons.map(([button]) => button));
-      buttons.forEach(([, thumb, head]) => pattern(thumb, tokens, layers[layer][head], false));
       if (buttons.length) showHead(layer, buttons[0][2], buttons[0][0]);
+      drawThumbs(layer, buttons);
+    }
+    // One after the other: of long prompts each takes a second, and the page is being read.
+    function drawThumbs(layer, [first, ...rest]) {
+      if (!first || !heads.contains(first[0])) return;
+      pattern(first[1], tokens, layers[layer][first[2]], false);
+      setTimeout(() => drawThumbs(layer, rest), 0);
     }
     showLayer(choice.value);
   }

@@ -13,10 +13,21 @@ function followReading() {
   document.querySelectorAll(read).forEach((place) => observer.observe(place));
 }
 
+// What draws figures comes compressed, which halves the page.
+async function unpackLibraries() {
+  for (const carried of document.querySelectorAll("script.library")) {
+    const bytes = Uint8Array.from(atob(carried.textContent), (character) => character.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    carried.replaceWith(element("script", {}, await new Response(unpacked).text()));
+  }
+}
+
 Theme.start();
 Files.start();
 OperandMaps.start();
 Tables.start();
 followReading();
-AttentionView.start();
-Figures.start();
+unpackLibraries().then(() => {
+  AttentionView.start();
+  Figures.start();
+});
