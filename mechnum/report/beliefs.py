@@ -8,13 +8,18 @@ import xarray as xr
 
 from mechnum.report import reading, words
 from mechnum.report.belief_frames import (
+    ALL,
+    LAST,
     PLACES,
+    also_read,
     best_norm,
     control_frame,
     depth_frame,
     followed_frame,
+    joined_words,
     layer_frame,
     patched_place,
+    positions_words,
 )
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
@@ -110,24 +115,7 @@ def _verdict(results: xr.DataTree, layer: str) -> str:
 
 def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What was found, in a sentence each."""
-    points: list[tuple[str, str]] = []
-    if "geometry" in results.children:
-        geometry = results["geometry"].to_dataset()
-        for layer, place in PLACES.items():
-            at = geometry.sel(layer=layer, norm=best_norm(results))
-            text = f"{_verdict(results, layer).removesuffix('.')}; {at['reason'].values}."
-            points.append((words.sentence(place), text))
-        frame = control_frame(results, "last").set_index("predictor")
-        own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
-        # Of beliefs that never change, both errors are rounding.
-        if own > 0 and frame["r2"].notna()["states"]:
-            points.append(
-                (
-                    "Beside an untrained net",
-                    f"the error from the last residual is {words.number(untrained / own)} times "
-                    "as large in a net of the same shape without training.",
-                )
-            )
+    points = _net_points(results) if "geometry" in results.children else []
     if (patched := reading.group(results, "patching")) is not None:
         points += _causal_point(patched)
     tree = results["mixed_states"].to_dataset()
@@ -142,13 +130,50 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
 
 
+def _net_points(results: xr.DataTree) -> list[tuple[str, str]]:
+    """What is read from the net's residuals."""
+    geometry = results["geometry"].to_dataset()
+    points = []
+    if "trained_on" in results.attrs:
+        points.append(("Another process", f"the net was trained on {results.attrs['trained_on']}."))
+    points.append(("Read at", f"{positions_words(results)}."))
+    for layer, place in PLACES.items():
+        at = geometry.sel(layer=layer, norm=best_norm(results))
+        text = f"{_verdict(results, layer).removesuffix('.')}; {at['reason'].values}."
+        points.append((words.sentence(place), text))
+    frame = control_frame(results, LAST).set_index("predictor")
+    # Of beliefs that never change, all errors are rounding.
+    if frame["r2"].notna()["states"]:
+        points += [("Last beside joined", f"{joined_words(results)}.")]
+        own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
+        said = f"is {words.number(untrained / own)} times as large" if own > 0 else "is above 0"
+        points.append(
+            (
+                "Beside an untrained net",
+                f"the error from the last residual {said} in a net of the same shape without "
+                "training.",
+            )
+        )
+    for name, node in also_read(results).items():
+        at = node["geometry"].to_dataset().sel(layer=ALL, norm=best_norm(node))
+        text = f"{_verdict(node, ALL).removesuffix('.')}; {at['reason'].values}."
+        points.append((f"At the {name}, {PLACES[ALL]}", text))
+    return points
+
+
 def _causal_point(patched: xr.Dataset) -> list[tuple[str, str]]:
-    """Where predictions follow a replaced belief most; nothing where they need not move."""
-    frame = followed_frame(patched)
-    if not len(frame):
+    """Where predictions follow a replaced belief most; nothing where they need not move.
+
+    The place is chosen on one half of the pairs and scored on the other, since the largest of
+    several shares is too large by chance.
+    """
+    chosen, scored = (followed_frame(patched.isel(pair=slice(first, None, 2))) for first in (0, 1))
+    if not len(chosen) or not len(scored):
         return []
-    table = frame.set_index(["layer", "tokens"])
-    best = int(table["belief"].xs("all", level="tokens").idxmax())
+    best = int(chosen[chosen["tokens"] == "all"].set_index("layer")["belief"].idxmax())
+    table = scored.set_index(["layer", "tokens"])
+    if best not in table.index:
+        return []
     own = table.loc[best]
     followed = {
         patch: words.listed(
@@ -165,6 +190,7 @@ def _causal_point(patched: xr.Dataset) -> list[tuple[str, str]]:
             "Causal test",
             f"replacing the belief in the {patched_place(patched, best)}, of all places where most "
             f"follows, moves predictions {followed['belief']} of the way to the other history's; "
-            f"replacing all of the residual there, {followed['state']}.",
+            f"replacing all of the residual there, {followed['state']}. The place was chosen on "
+            "half of the pairs, and these are shares of the other half.",
         )
     ]
