@@ -212,7 +212,8 @@ def followed_frame(patched: xr.Dataset) -> pd.DataFrame:
             if way > NO_WAY:
                 share = (total["none"] - total.drop(["none", "target run"])) / way
                 rows.append({"layer": int(layer), "tokens": tokens, **share.to_dict()})
-    return pd.DataFrame(rows)
+    moved = [str(name) for name in kl["patch"].values if name not in ("none", "target run")]
+    return pd.DataFrame(rows, columns=pd.Index(["layer", "tokens", *moved]))
 
 
 def depth_frame(results: xr.DataTree) -> pd.DataFrame:

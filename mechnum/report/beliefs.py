@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray as xr
 
 from mechnum.report import reading, words
@@ -113,6 +114,17 @@ def _verdict(results: xr.DataTree, layer: str) -> str:
     )
 
 
+def _reasoned(results: xr.DataTree, layer: str) -> str:
+    """The verdict, why, and the best of the controls whose error is larger."""
+    at = results["geometry"].to_dataset().sel(layer=layer, norm=best_norm(results))
+    text = f"{_verdict(results, layer).removesuffix('.')}; {at['reason'].values}"
+    worse = at["control"].values[at["gain"].values > 0]
+    if not len(worse) or np.isnan(at["r2"].sel(predictor="states")):
+        return f"{text}."
+    best = at["r2"].sel(predictor=worse).to_series()
+    return f"{text}; the best of these: {best.idxmax()} (R² {words.number(best.max())})."
+
+
 def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What was found, in a sentence each."""
     points = _net_points(results) if "geometry" in results.children else []
@@ -132,15 +144,18 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
 
 def _net_points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What is read from the net's residuals."""
-    geometry = results["geometry"].to_dataset()
     points = []
     if "trained_on" in results.attrs:
-        points.append(("Another process", f"the net was trained on {results.attrs['trained_on']}."))
+        points.append(
+            (
+                "Another process",
+                f"the net was trained on {results.attrs['trained_on']}; what is read here says "
+                "what its residuals keep of the tokens, and not that it holds such beliefs.",
+            )
+        )
     points.append(("Read at", f"{positions_words(results)}."))
     for layer, place in PLACES.items():
-        at = geometry.sel(layer=layer, norm=best_norm(results))
-        text = f"{_verdict(results, layer).removesuffix('.')}; {at['reason'].values}."
-        points.append((words.sentence(place), text))
+        points.append((words.sentence(place), _reasoned(results, layer)))
     frame = control_frame(results, LAST).set_index("predictor")
     # Of beliefs that never change, all errors are rounding.
     if frame["r2"].notna()["states"]:
@@ -155,9 +170,7 @@ def _net_points(results: xr.DataTree) -> list[tuple[str, str]]:
             )
         )
     for name, node in also_read(results).items():
-        at = node["geometry"].to_dataset().sel(layer=ALL, norm=best_norm(node))
-        text = f"{_verdict(node, ALL).removesuffix('.')}; {at['reason'].values}."
-        points.append((f"At the {name}, {PLACES[ALL]}", text))
+        points.append((f"At the {name}, {PLACES[ALL]}", _reasoned(node, ALL)))
     return points
 
 
@@ -168,13 +181,12 @@ def _causal_point(patched: xr.Dataset) -> list[tuple[str, str]]:
     several shares is too large by chance.
     """
     chosen, scored = (followed_frame(patched.isel(pair=slice(first, None, 2))) for first in (0, 1))
-    if not len(chosen) or not len(scored):
+    of_all, again = (own[own["tokens"] == "all"].set_index("layer") for own in (chosen, scored))
+    rated = of_all["belief"][of_all.index.isin(again.index)]
+    if rated.empty:
         return []
-    best = int(chosen[chosen["tokens"] == "all"].set_index("layer")["belief"].idxmax())
-    table = scored.set_index(["layer", "tokens"])
-    if best not in table.index:
-        return []
-    own = table.loc[best]
+    best = int(rated.idxmax())
+    own = scored[scored["layer"] == best].set_index("tokens")
     followed = {
         patch: words.listed(
             [

@@ -37,7 +37,7 @@ def side_by_side(results: xr.DataTree) -> Section:
     geometry, norm = results["geometry"].to_dataset(), best_norm(results)
     truth, weights = geometry["belief"].values, geometry["weight"].values
     rows = some(len(truth))
-    titles = {layer: f"read from {name}" for layer, name in PLACES.items()}
+    titles = {layer: f"from {name}" for layer, name in PLACES.items()}
     read = {
         title: geometry["predicted"].sel(layer=layer, norm=norm).values[rows]
         for layer, title in titles.items()
@@ -74,7 +74,7 @@ def side_by_side(results: xr.DataTree) -> Section:
                 ),
                 alt=f"Points of true beliefs, and of beliefs read from the net. MSE {said}.",
                 data=data,
-                width=640,
+                width=900,
                 switch="Read from",
             )
         ],
@@ -117,7 +117,8 @@ def layers_section(results: xr.DataTree) -> Section:
     curves = {}
     for own in geometry["norm"].values:
         curves[f"{own} the norm"] = frame[frame["norm"] == own].reset_index(drop=True)
-    for name in geometry["control"].values:
+    # Shuffled beliefs, which the tables have, are all at the variance.
+    for name in geometry["control"].drop_sel(control=SHUFFLED).values:
         at = geometry.sel(norm=norm, predictor=name)
         ends = {key: at[key].values for key in ("mse", "mse_low", "mse_high")}
         curves[name] = pd.DataFrame(ends)
@@ -150,22 +151,18 @@ def _views(
     drawn: list[str] | None,
     hover: Sequence[str],
 ) -> dict[str, object]:
-    """The true and a regressed simplex for each reading; of two states, one against the other."""
+    """The true simplex and the regressed ones; of two states, one against the other."""
     colours = colours_of(shown)
     if len(names) <= 2:
         return {
-            title.removeprefix("read from "): figures.belief_scatter(
+            title.removeprefix("from "): figures.belief_scatter(
                 shown[:, -1], own[:, -1], colours, hover, names[-1]
             )
             for title, own in read.items()
         }
     plane = plane_of(truth, weights, names, drawn)
-    return {
-        title.removeprefix("read from "): figures.simplices(
-            {"true beliefs": shown, title: own}, plane, colours, hover
-        )
-        for title, own in read.items()
-    }
+    panels = {"true beliefs": shown, **read}
+    return {"simplices": figures.simplices(panels, plane, colours, hover, size=3)}
 
 
 def _positions(results: xr.DataTree) -> Table:
