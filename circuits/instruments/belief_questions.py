@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from mechnum.beliefs.geometry import checked_readout, coordinate_names
-from mechnum.beliefs.prefixes import all_strings
 from mechnum.tasks.processes import Process, carry_readout
+from mechnum.tasks.processes.tree import levels
 
 PREFIXES = 10
 """Prefixes from which on a position is read: two for each of five folds."""
@@ -73,11 +73,13 @@ def question(
 
 def _first_of_many(process: Process, length: int) -> int:
     """The first position with enough prefixes, and 0 where none has."""
-    enough = (at for at in range(length) if all_strings(process, at + 1, PREFIXES - 1) is None)
+    grown = enumerate(levels(process, length))
+    enough = (seen - 1 for seen, level in grown if level.strings.sum() >= PREFIXES)
     return next(enough, 0)
 
 
 def _base(process: Process) -> int | None:
     """Of column addition; None of other processes."""
-    kind, _, numbers = process.name.partition(":")
-    return int(numbers.split(",")[0]) if kind == "carry" else None
+    base = process.n_states // 2 - 1
+    names = ("carry 0", "carry 1", *(f"sum {total}" for total in range(2 * base)))
+    return base if process.states == names else None

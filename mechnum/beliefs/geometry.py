@@ -163,10 +163,8 @@ def _of_places(
         n_layers: of each norm, the last of which is all joined.
     """
     process = found.process
-    token, following = (
-        one_hot(found.token, process.n_tokens),
-        process.next_token(found.beliefs),
-    )
+    token = one_hot(found.token, process.n_tokens)
+    following = process.next_token(found.beliefs)
     shared = {
         TOKEN: judge.predicted(token),
         NEXT_TOKEN: judge.predicted(following),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import xarray as xr
 
 from mechnum.report import reading, words
@@ -115,11 +114,11 @@ def _verdict(results: xr.DataTree, layer: str) -> str:
 
 
 def _reasoned(results: xr.DataTree, layer: str) -> str:
-    """The verdict, why, and the best of the controls whose error is larger."""
+    """The verdict, why, and the best of the controls that are beaten."""
     at = results["geometry"].to_dataset().sel(layer=layer, norm=best_norm(results))
     text = f"{_verdict(results, layer).removesuffix('.')}; {at['reason'].values}"
     worse = at["control"].values[at["gain"].values > 0]
-    if not len(worse) or np.isnan(at["r2"].sel(predictor="states")):
+    if at["verdict"].values != "informative" or not len(worse):
         return f"{text}."
     best = at["r2"].sel(predictor=worse).to_series()
     return f"{text}; the best of these: {best.idxmax()} (R² {words.number(best.max())})."
@@ -157,18 +156,17 @@ def _net_points(results: xr.DataTree) -> list[tuple[str, str]]:
     for layer, place in PLACES.items():
         points.append((words.sentence(place), _reasoned(results, layer)))
     frame = control_frame(results, LAST).set_index("predictor")
+    own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
     # Of beliefs that never change, all errors are rounding.
-    if frame["r2"].notna()["states"]:
-        points += [("Last beside joined", f"{joined_words(results)}.")]
-        own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
-        said = f"is {words.number(untrained / own)} times as large" if own > 0 else "is above 0"
-        points.append(
+    if own > 0 and frame["r2"].notna()["states"]:
+        points += [
+            ("Last beside joined", f"{joined_words(results)}."),
             (
                 "Beside an untrained net",
-                f"the error from the last residual {said} in a net of the same shape without "
-                "training.",
-            )
-        )
+                f"the error from the last residual is {words.number(untrained / own)} times as "
+                "large in a net of the same shape without training.",
+            ),
+        ]
     for name, node in also_read(results).items():
         points.append((f"At the {name}, {PLACES[ALL]}", _reasoned(node, ALL)))
     return points

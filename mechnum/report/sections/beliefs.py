@@ -162,7 +162,7 @@ def _views(
         }
     plane = plane_of(truth, weights, names, drawn)
     panels = {"true beliefs": shown, **read}
-    return {"simplices": figures.simplices(panels, plane, colours, hover, size=3)}
+    return {"simplices": figures.simplices(panels, plane, colours, hover, size=3.0)}
 
 
 def _positions(results: xr.DataTree) -> Table:

@@ -48,6 +48,8 @@ def test_column_addition_is_asked_for_what_no_token_tells():
     told = np.isin(carries[:, 2, 1].round(12), (0, 1))
     assert told.mean() > 0.65
     assert question(process, 2).positions is None
+    # Beside another process its states are others, and so is the question.
+    assert question(P.product(P.carry(2), P.iid()), 4).readout is None
 
 
 def test_what_is_asked_for_is_asked():

@@ -196,7 +196,7 @@ def test_column_addition_is_asked_for_its_carry():
 @pytest.mark.slow
 def test_rrxor_by_default_has_its_beliefs_in_all_residuals_and_not_in_the_last_alone():
     """Out of fold and with intervals; 0.0152 against 0.0250 were seen, of a variance of 0.0962."""
-    found = measure_beliefs(mn.load("rrxor"), P.rrxor(), n_pairs=20)
+    found = measure_beliefs(mn.load("rrxor"), P.rrxor(), history_of("rrxor"), n_pairs=20)
     geometry = found["geometry"].to_dataset().sel(norm="after")
     assert geometry["position"].values.min() == 3
     error = geometry["mse"].sel(predictor="states").to_series()
