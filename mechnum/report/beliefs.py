@@ -130,11 +130,12 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     if (patched := reading.group(results, "patching")) is not None:
         points += _causal_point(patched)
     tree = results["mixed_states"].to_dataset()
+    distinct = tree.sizes["mixed_state"]
+    told = "one belief, always the same," if distinct == 1 else f"{distinct:,} different beliefs"
     points.append(
         (
             "Mixed states",
-            f"{tree.sizes['mixed_state']:,} different beliefs after up to "
-            f"{tree.attrs['max_depth']} tokens.",
+            f"{told} after up to {tree.attrs['max_depth']} tokens.",
         )
     )
     left = reading.structured(results.attrs.get("left_out", {}))
