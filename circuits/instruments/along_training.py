@@ -6,7 +6,8 @@ from pathlib import Path
 
 import xarray as xr
 
-from mechnum.circuits.instruments.beliefs import beliefs_along_training, own_readout
+from mechnum.circuits.instruments.belief_questions import question
+from mechnum.circuits.instruments.beliefs import beliefs_along_training
 from mechnum.circuits.instruments.grokking import progress_along_training
 from mechnum.errors import MechnumError
 from mechnum.grokking import progress_measures
@@ -51,5 +52,8 @@ def _of_a_process(model: Model, history: History) -> xr.Dataset | None:
         process = find_process(str(model.default_task))
     except MechnumError:
         return None
-    progress = beliefs_along_training(history, process, readout=own_readout(process))
+    asked = question(process, model.spec.n_ctx)
+    progress = beliefs_along_training(
+        history, process, positions=asked.positions, readout=asked.readout
+    )
     return progress.drop_dims(["prefix", "coordinate"])

@@ -12,13 +12,12 @@ import xarray as xr
 from jaxtyping import Float
 
 from mechnum.beliefs import belief_geometry, belief_patching, belief_progress
-from mechnum.beliefs.geometry import checked_readout, coordinate_names
+from mechnum.circuits.instruments.belief_questions import question
 from mechnum.errors import MechnumError
 from mechnum.models import Model, load
 from mechnum.patching.provenance import versions
 from mechnum.tasks.processes import (
     Process,
-    carry_readout,
     entropy_rate,
     mixed_state_tree,
     myopic_entropy,
@@ -30,8 +29,6 @@ NODES = 10_000
 """Nodes of a mixed-state tree, about."""
 DEPTH = 12
 """Of a mixed-state tree, at most."""
-
-_CARRIES = ["no carry", "carry"]
 
 
 def measure_process(
@@ -100,39 +97,44 @@ def measure_beliefs(
 
     Args:
         history: of the net's training, see `mechnum.training.history_of`.
-        length, strings, positions, untrained: as in `mechnum.beliefs.belief_geometry`; the first
-            few positions have few prefixes, each of which counts much.
-        readout: what is read of the beliefs; of column addition, `carry_readout`, of others the
-            beliefs themselves.
+        length, strings, untrained: as in `mechnum.beliefs.belief_geometry`.
+        positions, readout: where beliefs are read, and what of them; without these, what
+            `mechnum.circuits.instruments.belief_questions.question` says.
         states: as in `measure_process`, of the readout's coordinates where there is one.
         position, n_pairs: of the causal test, as in `mechnum.beliefs.belief_patching`.
         said: further attributes, such as the command.
 
     Returns:
-        That of `measure_process`, and `/geometry`: `belief_geometry`; `/snapshots`:
-        `belief_progress`, with the run's `heldout_loss` and `bound`; `/patching`:
-        `belief_patching`. What cannot be measured is left out, and the attribute `left_out` says
-        why.
+        That of `measure_process`, and `/geometry`: `belief_geometry`, and again, as
+        `/also/operands`, at the operands of column addition; `/snapshots`: `belief_progress`, with
+        the run's `heldout_loss` and `bound`; `/patching`: `belief_patching`. What cannot be
+        measured is left out, and the attribute `left_out` says why.
 
     Raises:
         MechnumError: where the model cannot read the process' strings, and as `belief_geometry`.
     """
     history = History() if history is None else history
-    carries = own_readout(process) if readout is None else None
-    matrix = carries if readout is None else checked_readout(readout, process)
-    names = coordinate_names(process, readout) if carries is None else _CARRIES
-    drawn = _drawn(names, states)
-    shared: dict[str, Any] = {"length": length, "positions": positions, "readout": matrix}
-    shared["seed"] = seed
-    geometry = belief_geometry(model, process, strings=strings, untrained=untrained, **shared)
+    asked = question(process, length or model.spec.n_ctx, positions, readout)
+    drawn = _drawn(asked.names, states)
+    shared: dict[str, Any] = {"length": length, "readout": asked.readout, "seed": seed}
+
+    def geometry_at(places: Sequence[int] | None) -> xr.Dataset:
+        found = belief_geometry(
+            model, process, strings=strings, positions=places, untrained=untrained, **shared
+        )
+        return found.assign_coords(coordinate=asked.names)
+
+    found, left_out = {"/geometry": geometry_at(asked.positions)}, {}
+    found |= {f"/also/{name}": geometry_at(places) for name, places in asked.also.items()}
     parts: dict[str, Callable[[], xr.Dataset]] = {
         "patching": lambda: belief_patching(
             model, process, position, length, n=n_pairs, strings=min(strings, 2000), seed=seed
         )
     }
-    found, left_out = {}, {}
     if history.checkpoints:
-        parts["snapshots"] = lambda: beliefs_along_training(history, process, **shared)
+        parts["snapshots"] = lambda: beliefs_along_training(
+            history, process, positions=asked.positions, **shared
+        ).assign_coords(coordinate=asked.names)
     elif history.measures is not None and length is positions is readout is None:
         found["/snapshots"] = history.measures
     for name, measured in parts.items():
@@ -140,15 +142,13 @@ def measure_beliefs(
             found[f"/{name}"] = measured()
         except MechnumError as reason:
             left_out[name] = str(reason)
-    if carries is not None:
-        geometry = geometry.assign_coords(coordinate=names)
-        if "coordinate" in found.get("/snapshots", {}):
-            found["/snapshots"] = found["/snapshots"].assign_coords(coordinate=names)
-    alone = measure_process(process)
+    alone, of_geometry = measure_process(process), found["/geometry"].attrs
     left_out |= json.loads(alone.attrs.get("left_out", "{}"))
     attrs = {
         **{key: value for key, value in alone.attrs.items() if key not in ("left_out", "drawn")},
-        **{key: value for key, value in geometry.attrs.items() if key not in ("seed", "estimand")},
+        **{key: value for key, value in of_geometry.items() if key not in ("seed", "estimand")},
+        "why_positions": asked.why,
+        **_training(model, process),
         **drawn,
         "seed": seed,
         **(said or {}),
@@ -159,7 +159,6 @@ def measure_beliefs(
         {
             "/": xr.Dataset(attrs=attrs),
             **{f"/{name}": node.to_dataset() for name, node in alone.children.items()},
-            "/geometry": geometry,
             **found,
         }
     )
@@ -191,10 +190,10 @@ def _depth(process: Process) -> int:
     return max(sum(1 for _ in takewhile(fits, levels(process, DEPTH))) - 1, 1)
 
 
-def own_readout(process: Process) -> Float[np.ndarray, "state coordinate"] | None:
-    """The question that is asked of column addition: the carry."""
-    kind, _, numbers = process.name.partition(":")
-    return carry_readout(int(numbers.split(",")[0])) if kind == "carry" else None
+def _training(model: Model, process: Process) -> dict[str, str]:
+    """What the net was trained on, where that is something else."""
+    task = model.default_task
+    return {} if task is None or task == process.name else {"trained_on": task}
 
 
 def _drawn(known: Sequence[str], states: Sequence[str] | None) -> dict[str, str]:

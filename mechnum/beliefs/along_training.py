@@ -15,7 +15,6 @@ from mechnum.beliefs.errors import TINY
 from mechnum.beliefs.geometry import ALL, LAST, checked_readout, coordinate_names, states_of_places
 from mechnum.beliefs.prefixes import prefixes
 from mechnum.beliefs.readout import CUTOFFS
-from mechnum.beliefs.rows import Rows
 from mechnum.beliefs.states import check_reads, norms_of, prefix_states
 from mechnum.errors import MechnumError
 from mechnum.models.model import Model
@@ -62,7 +61,7 @@ def belief_progress(
         check_reads(model, process, size)
         if found is None or rows is None:
             found = prefixes(process, size, strings, seed, places)
-            rows = Rows.of(len(found), found.weights, found.string, folds, cutoffs, seed)
+            rows = found.rows(folds, cutoffs, seed)
             shape = norms_of(model)
         elif norms_of(model) != shape or found.strings.shape[1] != size:
             raise MechnumError(f"{model.name} has another shape than the nets before it")
@@ -105,6 +104,7 @@ def belief_progress(
             "length": found.strings.shape[1],
             "n_strings": len(found.strings),
             "n_prefixes": len(truth),
+            "positions": sorted({int(position) for position in found.position}),
             "folds": folds,
             "cutoffs": list(cutoffs),
             "seed": seed,

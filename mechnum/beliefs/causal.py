@@ -20,7 +20,6 @@ from torch import Tensor
 
 from mechnum.beliefs.prefixes import prefixes
 from mechnum.beliefs.readout import CUTOFFS, BeliefReadout
-from mechnum.beliefs.rows import Rows
 from mechnum.beliefs.states import check_reads, prefix_states
 from mechnum.beliefs.streams import Stream, stream
 from mechnum.errors import MechnumError
@@ -115,7 +114,7 @@ def belief_patching(
     pairs = draw_histories(process, at, length, positive_integer("n", n), drawn)
     found = prefixes(process, length, strings, seed, None)
     states = prefix_states(model, found)[0]
-    rows = Rows.of(len(found), found.weights, found.string, 5, cutoffs, seed)
+    rows = found.rows(5, cutoffs, seed)
     generator = np.random.default_rng(stream(seed, Stream.SUBSPACES))
     kl = np.empty((len(chosen), len(PATCHES), len(pairs.base), length - at))
     dimensions = []

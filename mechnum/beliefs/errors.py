@@ -110,6 +110,11 @@ def _mean(parts: Sequence[Errors]) -> Errors:
     )
 
 
+def ends(drawn: Float64[np.ndarray, "resample *cell"]) -> Float64[np.ndarray, "2 *cell"]:
+    """Of the 95 % interval, from resamples."""
+    return np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
+
+
 def compared(judge: Judge, places: Sequence[Mapping[str, Errors]], resamples: int) -> xr.Dataset:
     """The table of all places, with intervals from the same resamples, and the verdicts.
 
@@ -122,9 +127,8 @@ def compared(judge: Judge, places: Sequence[Mapping[str, Errors]], resamples: in
     mse = sums.sum(axis=-1)
     flat = np.moveaxis(sums, -1, 0).reshape(sums.shape[-1], -1)
     drawn = judge.rows.resampled(flat, resamples).reshape(-1, *mse.shape)
-    tails = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    low, high = np.quantile(drawn, tails, axis=0)
-    gain_low, gain_high = np.quantile(drawn[..., 1:] - drawn[..., :1], tails, axis=0)
+    low, high = ends(drawn)
+    gain_low, gain_high = ends(drawn[..., 1:] - drawn[..., :1])
     coordinates = judge.coordinates
     variance = judge.rows.variance(coordinates) / coordinates.shape[1]
     verdicts = [

@@ -5,7 +5,7 @@ Source: Shai et al. 2024 (arXiv 2405.15943), section 4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,12 @@ from jaxtyping import Float, Float64
 from scipy.special import rel_entr
 
 from mechnum.beliefs.distances import agreement, distances, draw_pairs
-from mechnum.beliefs.errors import Judge, compared
+from mechnum.beliefs.errors import STATES, Errors, Judge, compared, ends
 from mechnum.beliefs.prefixes import Prefixes, prefixes
 from mechnum.beliefs.readout import CUTOFFS
-from mechnum.beliefs.rows import Rows
 from mechnum.beliefs.states import check_reads, norms_of, one_hot, prefix_states
 from mechnum.beliefs.streams import Stream, stream
-from mechnum.beliefs.verdict import NEXT_TOKEN, TOKEN, UNTRAINED
+from mechnum.beliefs.verdict import BOTH, NEXT_TOKEN, TOKEN, UNTRAINED
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer
 from mechnum.models.fresh import untrained as untrained_twin
@@ -72,8 +71,10 @@ def belief_geometry(
         The variables of `belief_regression` over (layer, norm, …). `layer` is "0", "1", … for the
         residual that this block reads, "last" for the one after all blocks, and "all" for all of
         these joined; `norm` is "before" and, in models with norms, "after" the norm that reads it.
-        Controls are "shuffled beliefs", "current token", "next-token distribution" (the exact one)
-        and "untrained net". Besides:
+        Controls are "shuffled beliefs", "current token", "next-token distribution" (the exact one),
+        "token and next-token distribution" (both at once) and "untrained net". Besides:
+        `joined_gain` (layer, norm), how much less the MSE from all layers joined is than that from
+        this one, with `joined_gain_low` and `joined_gain_high`;
         `future_r2` (…, predictor, horizon), R² of the joint distribution of that many next tokens,
         NaN where it is always the same; `future_information` (horizon), what the prefix says about
         these tokens, in nats; `distance_r2` (…, space, target), squared
@@ -93,7 +94,7 @@ def belief_geometry(
         positive_integer(name, value)
     places = None if positions is None else tuple(int(position) for position in positions)
     found = prefixes(process, length, strings, seed, places)
-    rows = Rows.of(len(found), found.weights, found.string, folds, cutoffs, seed)
+    rows = found.rows(folds, cutoffs, seed)
     coordinates = np.eye(process.n_states) if readout is None else checked_readout(readout, process)
     ahead = block_readouts(process, horizons)
     judge = Judge(rows, found.beliefs, (coordinates, *ahead), shuffles)
@@ -105,8 +106,8 @@ def belief_geometry(
             f"{twin.name} has other layers or norms than {model.name}: give an untrained net of "
             "the same shape"
         )
-    table = _of_places(judge, found, _places(own), _places(fresh), resamples)
     layers = [*(str(layer) for layer in range(model.spec.n_layers)), LAST, ALL]
+    table = _of_places(judge, found, _places(own), _places(fresh), len(layers), resamples)
     grid = _as_grid(table, norms_of(model), layers)
     return (
         grid.assign(_of_prefixes(found, judge, ahead))
@@ -122,6 +123,7 @@ def belief_geometry(
                 "length": length,
                 "n_strings": len(found.strings),
                 "strings": "all" if found.exact else "sampled",
+                "positions": sorted({int(position) for position in found.position}),
                 "folds": folds,
                 "shuffles": shuffles,
                 "cutoffs": list(cutoffs),
@@ -152,14 +154,21 @@ def _of_places(
     found: Prefixes,
     places: Sequence[np.ndarray],
     others: Sequence[np.ndarray],
+    n_layers: int,
     resamples: int,
 ) -> xr.Dataset:
-    """All that is measured at each place, from states [prefix, d] of both nets."""
+    """All that is measured at each place, from states [prefix, d] of both nets.
+
+    Args:
+        n_layers: of each norm, the last of which is all joined.
+    """
     process = found.process
+    token = one_hot(found.token, process.n_tokens)
     following = process.next_token(found.beliefs)
     shared = {
-        TOKEN: judge.predicted(one_hot(found.token, process.n_tokens)),
+        TOKEN: judge.predicted(token),
         NEXT_TOKEN: judge.predicted(following),
+        BOTH: judge.predicted(np.hstack([token, following])),
     }
     pairs = draw_pairs(found.weights, PAIRS, stream(judge.rows.seed, Stream.PAIRS))
     targets = {
@@ -180,9 +189,22 @@ def _of_places(
         predicted=(("place", "prefix", "coordinate"), np.array(predicted)),
         distance_r2=(("place", "space", "target"), np.array(near)),
         future_r2=future,
+        **_beside_joined(judge, errors, n_layers, resamples),
         space=["states", "predicted"],
         target=list(targets),
     )
+
+
+def _beside_joined(
+    judge: Judge, errors: Sequence[Mapping[str, Errors]], n_layers: int, resamples: int
+) -> dict[str, Any]:
+    """What the error from a layer is more than that from all layers joined, of the same norm."""
+    sums = np.array([own[STATES].sums for own in errors])
+    by_layer = sums.reshape(-1, n_layers, sums.shape[1])
+    gap = (by_layer - by_layer[:, -1:]).reshape(sums.shape)
+    low, high = ends(judge.rows.resampled(gap.T, resamples))
+    found = {"joined_gain": gap.sum(axis=1), "joined_gain_low": low, "joined_gain_high": high}
+    return {name: ("place", value) for name, value in found.items()}
 
 
 def _places(states: Float[np.ndarray, "norm stage prefix d"]) -> list[np.ndarray]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from mechnum.beliefs.rows import Rows
 from mechnum.beliefs.streams import Stream, stream
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer
@@ -42,6 +44,21 @@ class Prefixes:
     def token(self) -> Int64[np.ndarray, " prefix"]:
         """The last token of each prefix."""
         return self.strings[self.string, self.position]
+
+    def rows(self, folds: int, cutoffs: Sequence[float], seed: int) -> Rows:
+        """The prefixes dealt to folds, those of one string together.
+
+        Raises:
+            MechnumError: where there are fewer strings than folds.
+            InvalidInput: as `mechnum.beliefs.belief_regression`.
+        """
+        owners = len(np.unique(self.string))
+        if owners < folds:
+            raise MechnumError(
+                f"{owners} different strings of {self.process.name} are too few to hold some out "
+                f"in {folds} folds: read longer strings, more of them, or later positions"
+            )
+        return Rows.of(len(self), self.weights, self.string, folds, cutoffs, seed)
 
 
 def prefixes(

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from mechnum.models import Model
     from mechnum.tasks.processes import Process
 
+_OF_PROCESSES = {"name", "alone", "states", "out", "quiet"}
+"""Parameters that a process without a net has a use for."""
+
 
 def beliefs(
+    context: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
@@ -62,11 +66,15 @@ def beliefs(
         int, typer.Option(min=10, metavar="N", help="Strings; all of them where there are no more.")
     ] = 5000,
     first: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--from", min=0, metavar="N", help="Position from which on beliefs are read; 0 is all."
+            "--from",
+            min=0,
+            metavar="N",
+            help="Position from which on beliefs are read; 0 is all. By default from the first "
+            "one that has 10 prefixes; of column addition after the sums' digits.",
         ),
-    ] = 0,
+    ] = None,
     position: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", help="Where beliefs are replaced; the middle, if not."),
@@ -96,7 +104,7 @@ def beliefs(
             from mechnum.tasks.processes import find_process
             from mechnum.training import history_of
         if alone or _is_process(name):
-            _refuse_for_a_process(process=process, run=run, length=length, position=position)
+            _refuse_options_of_nets(context)
             with working(f"beliefs about {name}"):
                 found = measure_process(find_process(name), drawn, said)
         else:
@@ -107,7 +115,7 @@ def beliefs(
                 history=history_of(name, run),
                 length=length,
                 strings=strings,
-                positions=range(first, length or model.spec.n_ctx) if first else None,
+                positions=_positions(first, length or model.spec.n_ctx),
                 states=drawn,
                 position=position,
                 n_pairs=pairs,
@@ -155,7 +163,20 @@ def _process_of(model: Model, given: str | None) -> Process:
         ) from None
 
 
-def _refuse_for_a_process(**options: object) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise MechnumError(f"--{given[0]} goes with a net: name one, or leave it out")
+def _positions(first: int | None, length: int) -> range | None:
+    """All from the first one on; None leaves the choice to the measurement."""
+    if first is None:
+        return None
+    if first >= length:
+        raise MechnumError(f"strings of {length} tokens have no position {first}: lower --from")
+    return range(first, length)
+
+
+def _refuse_options_of_nets(context: typer.Context) -> None:
+    """A process alone has a tree and entropies, which hardly any option changes."""
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        # By its name, since some versions of Typer bring a Click of their own.
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and option.name not in _OF_PROCESSES:
+            raise MechnumError(f"{option.opts[0]} goes with a net: name one, or leave it out")

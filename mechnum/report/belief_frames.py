@@ -153,6 +153,42 @@ def position_frame(results: xr.DataTree) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def positions_words(results: xr.DataTree) -> str:
+    """The positions that beliefs are read at, and why these, where results say so."""
+    found = results["geometry"].to_dataset()
+    known = np.unique(found["position"].values).tolist()
+    told = words.listed([str(own) for own in known])
+    if len(known) > 2 and np.ptp(known) == len(known) - 1:
+        told = f"{known[0]} to {known[-1]}"
+    why = results.attrs.get("why_positions")
+    said = f"position{'s' if len(known) > 1 else ''} {told} of {found.attrs['length']}"
+    return f"{said}, counted from 0" + (f"; {why}" if why else "")
+
+
+def joined_words(results: xr.DataTree) -> str:
+    """Whether all layers joined hold more than the last residual does."""
+    at = results["geometry"].to_dataset().sel(norm=best_norm(results))
+    mse = {layer: float(at["mse"].sel(layer=layer, predictor="states")) for layer in PLACES}
+    own = at.sel(layer=LAST)
+    gain, low, high = (float(own[f"joined_gain{end}"]) for end in ("", "_low", "_high"))
+    if low > 0 and mse[ALL] > 0:
+        said = f"{words.number(mse[LAST] / mse[ALL])} times"
+    else:
+        said = "smaller than" if high < 0 else "not clearly larger than"
+    difference = words.interval(gain, low, high)
+    return f"the error from {PLACES[LAST]} is {said} that from {PLACES[ALL]}, {difference} more"
+
+
+def also_read(results: xr.DataTree) -> dict[str, xr.DataTree]:
+    """Geometries at other positions, each as results of their own, by what is read there."""
+    if "also" not in results.children:
+        return {}
+    return {
+        str(name): xr.DataTree.from_dict({"/geometry": node.to_dataset()})
+        for name, node in results["also"].children.items()
+    }
+
+
 def patched_place(patched: xr.Dataset, layer: int) -> str:
     """Where a patch was made, in words."""
     last = int(patched["layer"].values[-1])
@@ -176,7 +212,8 @@ def followed_frame(patched: xr.Dataset) -> pd.DataFrame:
             if way > NO_WAY:
                 share = (total["none"] - total.drop(["none", "target run"])) / way
                 rows.append({"layer": int(layer), "tokens": tokens, **share.to_dict()})
-    return pd.DataFrame(rows)
+    moved = [str(name) for name in kl["patch"].values if name not in ("none", "target run")]
+    return pd.DataFrame(rows, columns=pd.Index(["layer", "tokens", *moved]))
 
 
 def depth_frame(results: xr.DataTree) -> pd.DataFrame:

@@ -8,13 +8,18 @@ import xarray as xr
 
 from mechnum.report import reading, words
 from mechnum.report.belief_frames import (
+    ALL,
+    LAST,
     PLACES,
+    also_read,
     best_norm,
     control_frame,
     depth_frame,
     followed_frame,
+    joined_words,
     layer_frame,
     patched_place,
+    positions_words,
 )
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
@@ -108,48 +113,79 @@ def _verdict(results: xr.DataTree, layer: str) -> str:
     )
 
 
+def _reasoned(results: xr.DataTree, layer: str) -> str:
+    """The verdict, why, and the best of the controls that are beaten."""
+    at = results["geometry"].to_dataset().sel(layer=layer, norm=best_norm(results))
+    text = f"{_verdict(results, layer).removesuffix('.')}; {at['reason'].values}"
+    worse = at["control"].values[at["gain"].values > 0]
+    if at["verdict"].values != "informative" or not len(worse):
+        return f"{text}."
+    best = at["r2"].sel(predictor=worse).to_series()
+    return f"{text}; the best of these: {best.idxmax()} (R² {words.number(best.max())})."
+
+
 def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What was found, in a sentence each."""
-    points: list[tuple[str, str]] = []
-    if "geometry" in results.children:
-        geometry = results["geometry"].to_dataset()
-        for layer, place in PLACES.items():
-            at = geometry.sel(layer=layer, norm=best_norm(results))
-            text = f"{_verdict(results, layer).removesuffix('.')}; {at['reason'].values}."
-            points.append((words.sentence(place), text))
-        frame = control_frame(results, "last").set_index("predictor")
-        own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
-        # Of beliefs that never change, both errors are rounding.
-        if own > 0 and frame["r2"].notna()["states"]:
-            points.append(
-                (
-                    "Beside an untrained net",
-                    f"the error from the last residual is {words.number(untrained / own)} times "
-                    "as large in a net of the same shape without training.",
-                )
-            )
+    points = _net_points(results) if "geometry" in results.children else []
     if (patched := reading.group(results, "patching")) is not None:
         points += _causal_point(patched)
     tree = results["mixed_states"].to_dataset()
+    distinct = tree.sizes["mixed_state"]
+    told = "one belief, always the same," if distinct == 1 else f"{distinct:,} different beliefs"
     points.append(
         (
             "Mixed states",
-            f"{tree.sizes['mixed_state']:,} different beliefs after up to "
-            f"{tree.attrs['max_depth']} tokens.",
+            f"{told} after up to {tree.attrs['max_depth']} tokens.",
         )
     )
     left = reading.structured(results.attrs.get("left_out", {}))
     return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
 
 
+def _net_points(results: xr.DataTree) -> list[tuple[str, str]]:
+    """What is read from the net's residuals."""
+    points = []
+    if "trained_on" in results.attrs:
+        points.append(
+            (
+                "Another process",
+                f"the net was trained on {results.attrs['trained_on']}; what is read here says "
+                "what its residuals keep of the tokens, and not that it holds such beliefs.",
+            )
+        )
+    points.append(("Read at", f"{positions_words(results)}."))
+    for layer, place in PLACES.items():
+        points.append((words.sentence(place), _reasoned(results, layer)))
+    frame = control_frame(results, LAST).set_index("predictor")
+    own, untrained = (float(frame.loc[name, "mse"]) for name in ("states", "untrained net"))
+    # Of beliefs that never change, all errors are rounding.
+    if own > 0 and frame["r2"].notna()["states"]:
+        points += [
+            ("Last beside joined", f"{joined_words(results)}."),
+            (
+                "Beside an untrained net",
+                f"the error from the last residual is {words.number(untrained / own)} times as "
+                "large in a net of the same shape without training.",
+            ),
+        ]
+    for name, node in also_read(results).items():
+        points.append((f"At the {name}, {PLACES[ALL]}", _reasoned(node, ALL)))
+    return points
+
+
 def _causal_point(patched: xr.Dataset) -> list[tuple[str, str]]:
-    """Where predictions follow a replaced belief most; nothing where they need not move."""
-    frame = followed_frame(patched)
-    if not len(frame):
+    """Where predictions follow a replaced belief most; nothing where they need not move.
+
+    The place is chosen on one half of the pairs and scored on the other, since the largest of
+    several shares is too large by chance.
+    """
+    chosen, scored = (followed_frame(patched.isel(pair=slice(first, None, 2))) for first in (0, 1))
+    of_all, again = (own[own["tokens"] == "all"].set_index("layer") for own in (chosen, scored))
+    rated = of_all["belief"][of_all.index.isin(again.index)]
+    if rated.empty:
         return []
-    table = frame.set_index(["layer", "tokens"])
-    best = int(table["belief"].xs("all", level="tokens").idxmax())
-    own = table.loc[best]
+    best = int(rated.idxmax())
+    own = scored[scored["layer"] == best].set_index("tokens")
     followed = {
         patch: words.listed(
             [
@@ -165,6 +201,7 @@ def _causal_point(patched: xr.Dataset) -> list[tuple[str, str]]:
             "Causal test",
             f"replacing the belief in the {patched_place(patched, best)}, of all places where most "
             f"follows, moves predictions {followed['belief']} of the way to the other history's; "
-            f"replacing all of the residual there, {followed['state']}.",
+            f"replacing all of the residual there, {followed['state']}. The place was chosen on "
+            "half of the pairs, and these are shares of the other half.",
         )
     ]

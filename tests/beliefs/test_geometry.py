@@ -14,6 +14,7 @@ from mechnum.beliefs import belief_geometry, belief_regression
 from mechnum.beliefs.geometry import block_readouts
 from mechnum.beliefs.prefixes import prefixes
 from mechnum.beliefs.states import one_hot
+from mechnum.beliefs.verdict import BOTH, NEXT_TOKEN, TOKEN
 from mechnum.errors import MechnumError
 from mechnum.tasks import processes as P
 from tests.beliefs.planted import random_net, table_net
@@ -73,6 +74,9 @@ def test_every_cell_is_the_regression_on_the_states_of_that_place(net, table):
         controls = {
             "current token": one_hot(strings[place], 2),
             "next-token distribution": process.next_token(beliefs[place]),
+            "token and next-token distribution": np.column_stack(
+                [one_hot(strings[place], 2), process.next_token(beliefs[place])]
+            ),
             "untrained net": others[key][place],
         }
         expected = belief_regression(
@@ -85,6 +89,53 @@ def test_every_cell_is_the_regression_on_the_states_of_that_place(net, table):
             np.testing.assert_allclose(own[name], expected[name], atol=2e-4, err_msg=str(key))
         np.testing.assert_allclose(own.predicted, expected.predicted, atol=5e-3)
         assert str(own.verdict.values) == str(expected.verdict.values)
+
+
+def test_layers_are_compared_with_all_joined(table):
+    """Squared errors of the predictions that are kept, and resamples of strings written out."""
+    gap = (table.predicted - table.belief) ** 2
+    error = gap.mean("coordinate") * table.weight
+    more = error - error.sel(layer="all")
+    np.testing.assert_allclose(table.joined_gain, more.sum("prefix"), atol=1e-12)
+    own = more.sel(layer="1", norm="after").values
+    strings = np.unique(table.string)
+    sums, weights = (
+        np.array([values[table.string.values == string].sum() for string in strings])
+        for values in (own, table.weight.values)
+    )
+    counts = np.random.default_rng(0).multinomial(
+        len(strings), np.full(len(strings), 1 / len(strings)), 4000
+    )
+    ends = np.quantile(counts @ sums / (counts @ weights), (0.025, 0.975))
+    at = table.sel(layer="1", norm="after")
+    width = ends[1] - ends[0]
+    assert float(at.joined_gain_low) == pytest.approx(ends[0], abs=0.25 * width)
+    assert float(at.joined_gain_high) == pytest.approx(ends[1], abs=0.25 * width)
+
+
+def test_what_token_and_next_token_tell_together_is_no_news():
+    """A net whose vectors are the answer to both: each control alone is worse, both are not."""
+    process = P.from_matrices(
+        # The token says which half; the next token then which state of it.
+        [
+            [[0.9, 0, 0, 0], [0, 0.2, 0, 0], [0.5, 0, 0, 0], [0, 0.5, 0, 0]],
+            [[0, 0, 0.1, 0], [0, 0, 0, 0.8], [0, 0, 0.5, 0], [0, 0, 0, 0.5]],
+        ],
+        start=np.full(4, 0.25),
+    )
+    strings = process.sample(400, 6, 0)
+    beliefs = process.beliefs(strings)[:, 1:].reshape(-1, 4)
+    token, following = one_hot(strings.ravel(), 2), process.next_token(beliefs)
+    both = np.hstack([token, following])
+    found = belief_regression(
+        both,
+        beliefs,
+        groups=np.repeat(np.arange(400), 6),
+        controls={TOKEN: token, NEXT_TOKEN: following, BOTH: both},
+        resamples=50,
+    )
+    assert str(found.verdict.values) == "not informative"
+    assert str(found.reason.values) == f"no better than: {BOTH}"
 
 
 def test_tokens_to_come_are_sums_over_paths():
@@ -204,6 +255,7 @@ def test_models_that_cannot_read_the_process_are_refused(net):
         (P.rrxor(), {"positions": (6,)}, "have position 6"),
         (P.rrxor(), {"readout": np.eye(3)}, "does not fit 5 hidden states"),
         (P.rrxor(), {"horizons": 0}, "horizons"),
+        (P.rrxor(), {"length": 1}, "2 different strings of rrxor are too few to hold some out"),
         (P.rrxor(), {"untrained": random_net(1, n_layers=1)}, "other layers"),
     ):
         with pytest.raises(MechnumError, match=message):

@@ -39,6 +39,10 @@ def test_names_of_both_are_the_net(tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (["z1r", "--length", "4"], "--length goes with a net: name one, or leave it out"),
+        (["z1r", "--strings", "5000"], "--strings goes with a net: name one, or leave it out"),
+        (["mess3", "--alone", "--from", "0"], "--from goes with a net"),
+        (["mess3", "--length", "1"], "3 different strings of mess3:0.05,0.85 are too few to hold"),
+        (["mess3", "--from", "10"], "strings of 10 tokens have no position 10: lower --from"),
         (["z1r", "--states", "0,x"], "cannot draw 0, x: choose two or three of 0, 1, R"),
         (["mess3:2"], "x is 2.0: give a number from 0 to 0.5"),
         (["nothing.toml"], "cannot read nothing.toml"),

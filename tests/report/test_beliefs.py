@@ -131,6 +131,35 @@ def test_the_last_residual_is_no_block_s_input():
     assert "100 % (next token)" in text
 
 
+def test_the_place_that_is_spoken_of_is_scored_on_other_pairs():
+    """By chance of the first half block 1 is best there; what is said is its score in the other."""
+    found = patched([[1.0, 0.5, 0.0], [1.0, 0.5, 0.0]])
+    kl = found["kl"].copy()
+    kl.loc[{"layer": 1, "patch": "belief", "pair": 0}] = 0.0
+    ((_, text),) = _causal_point(found.assign(kl=kl))
+    assert "in the last residual" in text
+    assert "0 % (next token)" in text
+    assert "chosen on half of the pairs" in text
+    # One pair is no two halves.
+    assert _causal_point(found.isel(pair=[0])) == []
+
+
+def test_a_net_of_another_process_is_introduced_as_one(measured):
+    assert "Another process" not in printed(measured)
+    other = measured.copy()
+    other.attrs["trained_on"] = "rrxor"
+    assert "the net was trained on rrxor" in " ".join(printed(other).split())
+
+
+def test_last_and_joined_are_compared_with_an_interval(measured):
+    at = measured["geometry"].to_dataset().sel(layer="last", norm="after")
+    text = " ".join(printed(measured).split())
+    low, high = float(at["joined_gain_low"]), float(at["joined_gain_high"])
+    said = {1: "times that", -1: "smaller than", 0: "not clearly larger than"}
+    assert said[int(low > 0) - int(high < 0)] in text
+    assert "positions 2 to 5 of 6, counted from 0; from the first one on that has 10" in text
+
+
 def test_errors_of_positions_average_to_the_whole(measured):
     frame = position_frame(measured)
     at = measured["geometry"].to_dataset().sel(norm="after", predictor="states")

@@ -12,6 +12,7 @@ from mechnum.report import figures, words
 from mechnum.report.belief_frames import (
     LAST,
     PLACES,
+    also_read,
     best_norm,
     colours_of,
     control_frame,
@@ -20,6 +21,7 @@ from mechnum.report.belief_frames import (
     layer_frame,
     plane_of,
     position_frame,
+    positions_words,
     some,
 )
 from mechnum.report.blocks import Block, Caption, Figure, Table
@@ -35,7 +37,7 @@ def side_by_side(results: xr.DataTree) -> Section:
     geometry, norm = results["geometry"].to_dataset(), best_norm(results)
     truth, weights = geometry["belief"].values, geometry["weight"].values
     rows = some(len(truth))
-    titles = {layer: f"read from {name}" for layer, name in PLACES.items()}
+    titles = {layer: f"from {name}" for layer, name in PLACES.items()}
     read = {
         title: geometry["predicted"].sel(layer=layer, norm=norm).values[rows]
         for layer, title in titles.items()
@@ -72,7 +74,7 @@ def side_by_side(results: xr.DataTree) -> Section:
                 ),
                 alt=f"Points of true beliefs, and of beliefs read from the net. MSE {said}.",
                 data=data,
-                width=640,
+                width=900,
                 switch="Read from",
             )
         ],
@@ -81,29 +83,30 @@ def side_by_side(results: xr.DataTree) -> Section:
 
 def controls_section(results: xr.DataTree) -> Section:
     """The verdict, and what the regression is compared with."""
-    blocks: list[Block] = []
-    geometry = results["geometry"].to_dataset()
-    for layer, place in PLACES.items():
-        frame = control_frame(results, layer)
-        at = geometry.sel(layer=layer, norm=best_norm(results))
-        blocks.append(
-            Table(
-                title=f"Controls, {place}",
-                frame=_controls_shown(frame),
-                caption=Caption(
-                    text=f"Verdict: {at['verdict'].values}, {at['reason'].values}. Gain: how much "
-                    "less the error of the residuals is. Spread: variance of what is predicted, as "
-                    "a share of that of the beliefs.",
-                    estimand=ESTIMAND,
-                    n=f"{geometry.sizes['prefix']:,} prefixes of "
-                    f"{geometry.attrs['n_strings']:,} strings, weighted by probability",
-                    interval=_INTERVAL,
-                    null="shuffled beliefs, and the best affine prediction from less: the current "
-                    "token, the exact distribution of the next token, an untrained net",
-                ),
-            )
-        )
+    blocks: list[Block] = [_controls(results, layer) for layer in PLACES]
+    for name, node in also_read(results).items():
+        blocks += [_controls(node, layer, f" at the {name}") for layer in PLACES]
     return Section("Controls", blocks)
+
+
+def _controls(results: xr.DataTree, layer: str, where: str = "") -> Table:
+    geometry = results["geometry"].to_dataset()
+    at = geometry.sel(layer=layer, norm=best_norm(results))
+    return Table(
+        title=f"Controls, {PLACES[layer]}{where}",
+        frame=_controls_shown(control_frame(results, layer)),
+        caption=Caption(
+            text=f"Verdict: {at['verdict'].values}, {at['reason'].values}. Gain: how much less the "
+            "error of the residuals is. Spread: variance of what is predicted, as a share of that "
+            "of the beliefs.",
+            estimand=f"{ESTIMAND}; {positions_words(results)}",
+            n=f"{geometry.sizes['prefix']:,} prefixes of {geometry.attrs['n_strings']:,} strings, "
+            "weighted by probability",
+            interval=_INTERVAL,
+            null="shuffled beliefs, and the best affine prediction from less: the current token, "
+            "the exact distribution of the next token, both, an untrained net",
+        ),
+    )
 
 
 def layers_section(results: xr.DataTree) -> Section:
@@ -114,7 +117,8 @@ def layers_section(results: xr.DataTree) -> Section:
     curves = {}
     for own in geometry["norm"].values:
         curves[f"{own} the norm"] = frame[frame["norm"] == own].reset_index(drop=True)
-    for name in ("untrained net", "current token", "next-token distribution", SHUFFLED):
+    # Shuffled beliefs, which the tables have, are all at the variance.
+    for name in geometry["control"].drop_sel(control=SHUFFLED).values:
         at = geometry.sel(norm=norm, predictor=name)
         ends = {key: at[key].values for key in ("mse", "mse_low", "mse_high")}
         curves[name] = pd.DataFrame(ends)
@@ -147,22 +151,18 @@ def _views(
     drawn: list[str] | None,
     hover: Sequence[str],
 ) -> dict[str, object]:
-    """The true and a regressed simplex for each reading; of two states, one against the other."""
+    """The true simplex and the regressed ones; of two states, one against the other."""
     colours = colours_of(shown)
     if len(names) <= 2:
         return {
-            title.removeprefix("read from "): figures.belief_scatter(
+            title.removeprefix("from "): figures.belief_scatter(
                 shown[:, -1], own[:, -1], colours, hover, names[-1]
             )
             for title, own in read.items()
         }
     plane = plane_of(truth, weights, names, drawn)
-    return {
-        title.removeprefix("read from "): figures.simplices(
-            {"true beliefs": shown, title: own}, plane, colours, hover
-        )
-        for title, own in read.items()
-    }
+    panels = {"true beliefs": shown, **read}
+    return {"simplices": figures.simplices(panels, plane, colours, hover, size=3.0)}
 
 
 def _positions(results: xr.DataTree) -> Table:
