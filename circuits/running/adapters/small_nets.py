@@ -75,6 +75,8 @@ class BeliefsSettings(Settings):
     """Tokens of the strings; by default the model's context."""
     strings: int = Field(default=5000, ge=10)
     """Strings; all of them where there are no more."""
+    first: int | None = Field(default=None, ge=0)
+    """Position from which on beliefs are read; by default the first that has 10 prefixes."""
     position: int | None = Field(default=None, ge=0)
     """Where beliefs are replaced; by default the middle."""
     n_pairs: int = Field(default=200, gt=0)
@@ -89,11 +91,13 @@ class BeliefsSettings(Settings):
 
 def beliefs(context: Context, settings: BeliefsSettings) -> xr.DataTree:
     """What a net knows of the hidden state of the process that it predicts."""
+    length = settings.length or context.model.spec.n_ctx
     return measure_beliefs(
         context.model,
         context.process,
         history_of(context.model.name, settings.run),
         length=settings.length,
+        positions=None if settings.first is None else range(settings.first, length),
         strings=settings.strings,
         position=settings.position,
         n_pairs=settings.n_pairs,
