@@ -27,6 +27,7 @@ from mechnum.probes import (
 )
 from mechnum.probes.base import CodeProbe
 from mechnum.probes.regression import PERIODS
+from mechnum.probes.steering.choice import check_repairable
 from mechnum.probes.steering.questions import answers_of, pooled
 from mechnum.probes.steering.sweep import ALPHAS
 from mechnum.probes.steering.vectors import MEANS, Rival
@@ -79,6 +80,7 @@ def measure_steering(
     """
     groups = sample_prompts(_drawn(model, task, draws), n_prompts, seed)
     train, test = training_split(groups, seed=seed)
+    check_repairable(model, test, seed)
     answers = answers_of(train)
     rivals, left_out = _rivals(default_periods(model, task, answers), answers)
     layers = range(model.spec.n_layers - 1, -1, -positive_integer("every", every))[::-1]

@@ -104,10 +104,15 @@ def test_page_and_summary_say_what_was_measured(found, tmp_path):
         assert str(name) in printed.getvalue()
 
 
-def test_what_cannot_be_measured_is_refused():
+def test_what_cannot_be_measured_is_refused(monkeypatch):
     model = planted.net()
-    with pytest.raises(MechnumError, match="nothing to repair"):
-        measure_steering(model, Planted(wrong=False), "fourier", null=1)
+    with monkeypatch.context() as patched:
+        # Before anything is trained or swept, which takes longest.
+        patched.delattr("mechnum.circuits.instruments.steer.fit_vectors")
+        with pytest.raises(
+            MechnumError, match="all 36 prompts correctly, so that there is nothing"
+        ):
+            measure_steering(model, Planted(wrong=False), "fourier", null=1)
     with pytest.raises(MechnumError, match="has no solved examples to draw anew"):
         measure_steering(model, Planted(), "fourier", draws=2)
 
