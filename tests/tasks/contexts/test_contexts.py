@@ -116,6 +116,10 @@ def test_refusals_are_one_line():
         "no context 'tides'": lambda: context_prompts(MODEL, ("tides",)),
         "give one or more, each": lambda: context_prompts(MODEL, ("time", "time")),
         "-1 is negative": lambda: context_prompts(MODEL, numbers=[-1]),
+        f"{2**53} is negative or too large": lambda: context_prompts(MODEL, numbers=[2**53]),
+        "tokens of the texts are unknown": lambda: context_prompts(
+            StandIn(word_level()), numbers=[5]
+        ),
         "no numbers": lambda: context_prompts(MODEL, numbers=[]),
         "per_number is 0": lambda: context_prompts(MODEL, per_number=0),
         "has no tokenizer": lambda: context_prompts(StandIn()),
