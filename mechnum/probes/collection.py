@@ -74,7 +74,7 @@ def collect_around(
     """
     if not prompts:
         raise MechnumError("there are no texts to collect states of: give one or more")
-    chosen = _layers(model, layers)
+    chosen = checked_layers(model, layers)
     said = prompt_attributes(model, prompts)
     plans = {
         offset: _Plan.of(model, prompts, chosen, offset, None if file is None else Path(file))
@@ -158,7 +158,12 @@ class _Plan:
         )
 
 
-def _layers(model: Model, layers: Sequence[int] | None) -> list[int]:
+def checked_layers(model: Model, layers: Sequence[int] | None) -> list[int]:
+    """Layers from −1, the embedding, on; all without any.
+
+    Raises:
+        MechnumError: no layers, one that the model does not have, or one of them twice.
+    """
     n_layers = model.spec.n_layers
     chosen = list(range(-1, n_layers)) if layers is None else [int(layer) for layer in layers]
     if not chosen or len(set(chosen)) < len(chosen):

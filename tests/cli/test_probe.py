@@ -29,6 +29,7 @@ def test_net_without_texts_is_read_on_its_task(run, tmp_path):
     [
         (["clock-59", "--layers", "0,x"], "--layers '0,x' is no list of layers"),
         (["clock-59", "--layers", "5"], "has no layer 5"),
+        (["clock-59", "--layers", "0,0"], "layers (0, 0): give one or more, each once"),
         (["clock-59", "--ordinals", "--task", "addition"], "--task does not go with"),
         (["clock-59", "--context", "time"], "has no tokenizer"),
         (["clock-59", "--texts", "nowhere.txt"], "cannot read nowhere.txt"),
