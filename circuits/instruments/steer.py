@@ -29,7 +29,7 @@ from mechnum.probes.base import CodeProbe
 from mechnum.probes.regression import PERIODS
 from mechnum.probes.steering.choice import check_repairable
 from mechnum.probes.steering.questions import answers_of, pooled
-from mechnum.probes.steering.sweep import ALPHAS
+from mechnum.probes.steering.sweep import ALPHAS, checked_strengths
 from mechnum.probes.steering.vectors import MEANS, Rival
 from mechnum.tasks import Prompts, Task, sample_prompts
 from mechnum.tasks.examples import bos_policy, example_tokens
@@ -78,6 +78,7 @@ def measure_steering(
         MechnumError: on draws of a task without solved examples, on a model that cannot do the task
             at all or makes no errors, and on too few prompts.
     """
+    strengths = checked_strengths(alphas)
     groups = sample_prompts(_drawn(model, task, draws), n_prompts, seed)
     train, test = training_split(groups, seed=seed)
     check_repairable(model, test, seed)
@@ -85,7 +86,7 @@ def measure_steering(
     rivals, left_out = _rivals(default_periods(model, task, answers), answers)
     layers = range(model.spec.n_layers - 1, -1, -positive_integer("every", every))[::-1]
     vectors = fit_vectors(model, train, _probe(probe, answers, seed), layers, rivals)
-    swept = steer(model, test, vectors, alphas, random, seed)
+    swept = steer(model, test, vectors, strengths, random, seed)
     if not swept["right_before"].any():
         left_out["broken"] = "the model answers none of these prompts correctly"
     best = best_steering(model, test, vectors, swept, null, seed)

@@ -113,6 +113,8 @@ def test_what_cannot_be_measured_is_refused(monkeypatch):
             MechnumError, match="all 36 prompts correctly, so that there is nothing"
         ):
             measure_steering(model, Planted(wrong=False), "fourier", null=1)
+        with pytest.raises(MechnumError, match=r"alphas \(2.0,\) are no strengths"):
+            measure_steering(model, Planted(), "fourier", alphas=(2.0,), null=1)
     with pytest.raises(MechnumError, match="has no solved examples to draw anew"):
         measure_steering(model, Planted(), "fourier", draws=2)
 
