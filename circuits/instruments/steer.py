@@ -70,9 +70,9 @@ def measure_steering(
         `/steering`: `steer`, also with "helix", the states of a helix that is fitted to the
         answers of the training prompts; `/best`: `best_steering`; `/vectors`: over (vector,
         layer) the mean `length` of vectors from the mean state, and `cosine`, their mean cosine
-        with the class means'; over layer `radius`; `/published`: the paper's figures beside
-        these; `/prompts`: the tokens of one prompt. The attribute `left_out` says what could not be
-        measured, and why.
+        with the class means', and `read`, the share of them that the probe reads as their number;
+        over layer `radius`; `/published`: the paper's figures beside these; `/prompts`: the tokens
+        of one prompt. The attribute `left_out` says what could not be measured, and why.
 
     Raises:
         MechnumError: on draws of a task without solved examples, on a model that cannot do the task
@@ -155,7 +155,8 @@ def _rivals(
 
 
 def _described(vectors: SteeringVectors) -> xr.Dataset:
-    """How long the vectors are, and how much they look like the class means."""
+    """How long the vectors are, what the probe reads in them, and how much they look like the class
+    means."""
     away = {name: own - vectors.centre[:, None] for name, own in vectors.towards.items()}
     length = {name: np.linalg.norm(own, axis=-1) for name, own in away.items()}
     with np.errstate(invalid="ignore"):
@@ -163,8 +164,16 @@ def _described(vectors: SteeringVectors) -> xr.Dataset:
             (own * away[MEANS]).sum(-1) / (length[name] * length[MEANS])
             for name, own in away.items()
         ]
+    read = [
+        [
+            float(np.mean(probe.predict(states) == vectors.numbers))
+            for probe, states in zip(vectors.probes, own, strict=True)
+        ]
+        for own in vectors.towards.values()
+    ]
     return xr.Dataset(
         {
+            "read": (("vector", "layer"), read),
             "length": (("vector", "layer"), np.stack([own.mean(1) for own in length.values()])),
             "cosine": (("vector", "layer"), np.stack([own.mean(1) for own in cosine])),
             "radius": ("layer", vectors.radius),

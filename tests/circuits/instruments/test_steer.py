@@ -54,6 +54,9 @@ def test_every_part_is_of_the_same_run(found):
     assert set(found["vectors"]["vector"].values) <= set(swept["vector"].values)
     means = found["vectors"].to_dataset().sel(vector="class means")
     np.testing.assert_allclose(means["cosine"], 1)
+    read = found["vectors"]["read"]
+    assert (read.sel(vector="probe, any state") == 1).all()
+    assert ((read >= 0) & (read <= 1)).all()
     # Two thirds of a number's training states are its own.
     assert float(best["repaired"].sel(vector="class means")) == 1
     assert float(best["broken"].sel(vector="class means")) == 0
