@@ -141,17 +141,22 @@ def prompts_of(
     written = [draft.written() for draft in drafts]
     rows = []
     covered: list[int] = []
+    looked_for = 0
     for draft, (_, spans), encoded in zip(
         drafts, written, encoder([text for text, _ in written]), strict=True
     ):
-        pieces = [encoder.pieces(encoded, *span) for span in spans]
-        covered += [v for v, own in zip(draft.values, pieces, strict=True) if not own]
+        # Numbers behind what is read of a long text are not even looked for.
+        end = max(last for _, last in encoded.spans[:longest])
+        near = [span for span in spans if span[0] < end]
+        pieces = [encoder.pieces(encoded, *span) for span in near]
+        looked_for += len(near)
+        covered += [v for v, own in zip(draft.values, pieces, strict=False) if not own]
         row = _row(draft, encoded, pieces, piece, longest, encoder.unk_id)
         if row.values:
             rows.append(row)
     if covered:
         warnings.warn(
-            f"{len(covered)} of {sum(len(draft.values) for draft in drafts)} numbers share a token "
+            f"{len(covered)} of {looked_for} numbers share a token "
             f"with the text around them, so they are not read: {some(covered)}",
             stacklevel=3,
         )
@@ -196,7 +201,7 @@ def _row(
     unk_id: int | None,
 ) -> _Row:
     values, places = [], []
-    for word, value, own in zip(draft.words, draft.values, pieces, strict=True):
+    for word, value, own in zip(draft.words, draft.values, pieces, strict=False):
         if not -len(own) <= piece < len(own) or own[piece] >= longest:
             continue
         if encoded.ids[own[piece]] == unk_id:
