@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,8 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
 def refused(error: Exception, advice: str) -> InvalidInput:
     """One line of `advice` after what scikit-learn said, which spans lines and quotes arrays."""
     reason = " ".join(str(error).split()).rstrip(".")
+    # It goes on about estimators of its own that take holes.
+    reason = re.sub(r"(contains NaN)\. .*", r"\1", reason)
     if len(reason) > 300:
         reason = reason[:300] + " ..."
     return InvalidInput(f"{reason}: {advice}")

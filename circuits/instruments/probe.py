@@ -153,6 +153,7 @@ def measure_numbers(
     found, others = measured_parts(parts)
     attrs = {
         **collected[0].attrs,
+        "n_layers": model.spec.n_layers,
         "bos": bos_policy(model, prompts[0]),
         "contexts": json.dumps(list(contexts)),
         "n_numbers": len(np.unique(collected[0]["value"])),

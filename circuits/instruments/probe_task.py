@@ -22,6 +22,7 @@ from mechnum.probes import (
     permuted,
     probe_curves,
 )
+from mechnum.probes.collection import checked_layers
 from mechnum.probes.controls import token_indicators
 from mechnum.probes.regression import PERIODS
 from mechnum.probes.tables import Label
@@ -64,10 +65,10 @@ def measure_task(
         probes read.
 
     Raises:
-        MechnumError: the model cannot do the task, layers that it does not have, or no variable
-            that can be read.
+        MechnumError: the model cannot do the task, layers that it does not have or one of them
+            twice, or no variable that can be read.
     """
-    chosen = _layers(model, layers)
+    chosen = spread_layers(model) if layers is None else checked_layers(model, layers)
     accuracy = task.accuracy(model)
     prompts = sample_prompts(task.prompts(model), n_prompts, seed)
     known, left_out = _variables(prompts)
@@ -76,6 +77,7 @@ def measure_task(
     attrs = {
         **prompt_attributes(model, prompts),
         "task": task.name,
+        "n_layers": model.spec.n_layers,
         "bos": bos_policy(model, prompts[0]),
         "accuracy": accuracy.share,
         "n_drawn": sum(map(len, prompts)),
@@ -121,17 +123,6 @@ def task_probes(task: Task, values: Int[np.ndarray, " row"], seed: int) -> dict[
         "linear": LinearNumberProbe(seed=seed),
         "fourier": FourierRegressionProbe(periods, seed=seed),
     }
-
-
-def _layers(model: Model, layers: Sequence[int] | None) -> list[int]:
-    if layers is None:
-        return spread_layers(model)
-    n_layers = model.spec.n_layers
-    if outside := [layer for layer in layers if not -1 <= layer < n_layers]:
-        raise MechnumError(
-            f"{model.name} has no layer {outside[0]}: give −1, the embedding, to {n_layers - 1}"
-        )
-    return list(layers)
 
 
 def _variables(

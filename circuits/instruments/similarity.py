@@ -122,6 +122,11 @@ def measure_similarity(
     }
     tested = _tested(chosen, subjects)
     left_out: dict[str, str] = {}
+    if top >= (n_frequencies := len(shared) // 2):
+        left_out["match of frequencies"] = (
+            f"{len(shared)} numbers have {n_frequencies} frequencies, and all of them match in any "
+            "two models: choose fewer"
+        )
     words = _words(tested, draws_from=max(1000, 2 * len(shared)), seed=seed, left_out=left_out)
     shape: dict[str, Any] = {"top": top, "components": components}
     if len(tested) == 1:

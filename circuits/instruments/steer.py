@@ -27,8 +27,9 @@ from mechnum.probes import (
 )
 from mechnum.probes.base import CodeProbe
 from mechnum.probes.regression import PERIODS
+from mechnum.probes.steering.choice import check_repairable
 from mechnum.probes.steering.questions import answers_of, pooled
-from mechnum.probes.steering.sweep import ALPHAS
+from mechnum.probes.steering.sweep import ALPHAS, checked_strengths
 from mechnum.probes.steering.vectors import MEANS, Rival
 from mechnum.tasks import Prompts, Task, sample_prompts
 from mechnum.tasks.examples import bos_policy, example_tokens
@@ -69,21 +70,23 @@ def measure_steering(
         `/steering`: `steer`, also with "helix", the states of a helix that is fitted to the
         answers of the training prompts; `/best`: `best_steering`; `/vectors`: over (vector,
         layer) the mean `length` of vectors from the mean state, and `cosine`, their mean cosine
-        with the class means'; over layer `radius`; `/published`: the paper's figures beside
-        these; `/prompts`: the tokens of one prompt. The attribute `left_out` says what could not be
-        measured, and why.
+        with the class means', and `read`, the share of them that the probe reads as their number;
+        over layer `radius`; `/published`: the paper's figures beside these; `/prompts`: the tokens
+        of one prompt. The attribute `left_out` says what could not be measured, and why.
 
     Raises:
         MechnumError: on draws of a task without solved examples, on a model that cannot do the task
             at all or makes no errors, and on too few prompts.
     """
+    strengths = checked_strengths(alphas)
     groups = sample_prompts(_drawn(model, task, draws), n_prompts, seed)
     train, test = training_split(groups, seed=seed)
+    check_repairable(model, test, seed)
     answers = answers_of(train)
     rivals, left_out = _rivals(default_periods(model, task, answers), answers)
     layers = range(model.spec.n_layers - 1, -1, -positive_integer("every", every))[::-1]
     vectors = fit_vectors(model, train, _probe(probe, answers, seed), layers, rivals)
-    swept = steer(model, test, vectors, alphas, random, seed)
+    swept = steer(model, test, vectors, strengths, random, seed)
     if not swept["right_before"].any():
         left_out["broken"] = "the model answers none of these prompts correctly"
     best = best_steering(model, test, vectors, swept, null, seed)
@@ -152,7 +155,8 @@ def _rivals(
 
 
 def _described(vectors: SteeringVectors) -> xr.Dataset:
-    """How long the vectors are, and how much they look like the class means."""
+    """How long the vectors are, what the probe reads in them, and how much they look like the class
+    means."""
     away = {name: own - vectors.centre[:, None] for name, own in vectors.towards.items()}
     length = {name: np.linalg.norm(own, axis=-1) for name, own in away.items()}
     with np.errstate(invalid="ignore"):
@@ -160,8 +164,16 @@ def _described(vectors: SteeringVectors) -> xr.Dataset:
             (own * away[MEANS]).sum(-1) / (length[name] * length[MEANS])
             for name, own in away.items()
         ]
+    read = [
+        [
+            float(np.mean(probe.predict(states) == vectors.numbers))
+            for probe, states in zip(vectors.probes, own, strict=True)
+        ]
+        for own in vectors.towards.values()
+    ]
     return xr.Dataset(
         {
+            "read": (("vector", "layer"), read),
             "length": (("vector", "layer"), np.stack([own.mean(1) for own in length.values()])),
             "cosine": (("vector", "layer"), np.stack([own.mean(1) for own in cosine])),
             "radius": ("layer", vectors.radius),

@@ -16,8 +16,9 @@ from mechnum.circuits.running.comparison import beside_the_paper
 from mechnum.circuits.running.context import Context
 from mechnum.circuits.running.recipe import Recipe
 from mechnum.circuits.running.steps import Step, measured, steps_of
-from mechnum.circuits.running.store import Store, code_digest, weights_digest
+from mechnum.circuits.running.store import Store, code_digest
 from mechnum.models import Model, load
+from mechnum.models.digest import weights_digest
 from mechnum.patching.circuit.results import circuit_of
 from mechnum.patching.provenance import model_attributes
 from mechnum.progress import working

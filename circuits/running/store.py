@@ -10,14 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
 import xarray as xr
 
 import mechnum
 import mechnum.circuits
 from mechnum.errors import MechnumError
 from mechnum.files import replacing
-from mechnum.models import Model
 from mechnum.patching.provenance import versions
 from mechnum.report import read_netcdf, write_netcdf
 
@@ -89,22 +87,6 @@ def file_digest(paths: Iterable[Path]) -> str:
         with path.open("rb") as file:
             while part := file.read(2**20):
                 digest.update(part)
-    return digest.hexdigest()
-
-
-def weights_digest(model: Model) -> str:
-    """SHA-256 of a model's shapes and of all of its weights.
-
-    `Model.fingerprint` samples them, which tells models apart, but not a model from itself after an
-    edit.
-    """
-    digest = hashlib.sha256(repr(model.spec).encode())
-    for name, tensor in sorted(model.wrapped.state_dict().items()):
-        digest.update(name.encode())
-        flat = tensor.detach().reshape(-1).contiguous().view(torch.uint8)
-        # Some at a time: a model on a GPU need not fit into the machine's memory.
-        for part in flat.split(2**26):
-            digest.update(part.cpu().numpy().data)
     return digest.hexdigest()
 
 

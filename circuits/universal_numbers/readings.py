@@ -20,20 +20,20 @@ def of_number(
     read = values(results, "task_probes", "accuracy")
     if variable not in read["variable"] or position not in read["position"]:
         return np.nan
-    return _at(read.sel(variable=variable, position=position, probe=probe), layer)
+    return _at(results, read.sel(variable=variable, position=position, probe=probe), layer)
 
 
 def in_texts(results: xr.DataTree, probe: str, layer: Layer) -> float:
     """The share of numbers in texts that a probe reads."""
     read = values(results, "probes", "accuracy")
-    return _at(read.sel(probe=probe), layer) if probe in read["probe"] else np.nan
+    return _at(results, read.sel(probe=probe), layer) if probe in read["probe"] else np.nan
 
 
 def of_other_layers(results: xr.DataTree, layer: Layer) -> float:
     """The share that the probe of all other layers reads."""
     if "transfer" not in results.children or "other_layers" not in results["transfer"].children:
         return np.nan
-    return _at(values(results, "transfer/other_layers", "accuracy"), layer)
+    return _at(results, values(results, "transfer/other_layers", "accuracy"), layer)
 
 
 def alike(
@@ -77,8 +77,13 @@ def n_right(results: xr.DataTree, kind: str) -> float:
     return float(right.sel(probe="param-sin").max()) if "param-sin" in right["probe"] else np.nan
 
 
-def _at(read: xr.DataArray, layer: Layer) -> float:
-    return float(read.max() if layer == "best" else read.values[0 if layer == "first" else -1])
+def _at(results: xr.DataTree, read: xr.DataArray, layer: Layer) -> float:
+    """The value at a layer of the model, NaN where that one was not read."""
+    if layer == "best":
+        return float(read.max())
+    (dim,) = read.dims
+    at = -1 if layer == "first" else int(results.attrs["n_layers"]) - 1
+    return float(read.sel({dim: at})) if at in read[dim] else np.nan
 
 
 def _models(labels: xr.DataArray) -> list[str]:

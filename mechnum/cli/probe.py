@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
     from mechnum.tasks.contexts import Context
 
 
+_OF_TEXTS = ("context", "texts", "key", "per_number", "piece", "probes", "steps")
+_OF_TASKS = ("task", "max_sum", "shots", "prompts")
+
+
 def probe(
+    given: typer.Context,
     model: ModelName,
     context: Annotated[
         list[str] | None,
@@ -93,7 +99,19 @@ def probe(
     report.html and results.nc into DIR and prints what was found.
     """
     check_writable(out)
+    in_texts = bool(context or texts)
+    if ordinals:
+        _refuse(given, "--ordinals", {*_OF_TEXTS, *_OF_TASKS, "between"})
+    elif task is not None:
+        _refuse(given, "--task", _OF_TEXTS)
+    elif in_texts:
+        _refuse(given, "texts", _OF_TASKS)
     with bars(quiet):
+        from mechnum.tasks.numbers import parse_range
+
+        # What is wrong with these is said before a model takes its time to load.
+        numbers = parse_range(between or "0-999")
+        contexts = [] if ordinals or task is not None else _contexts(context, texts, key)
         loaded = load_model(model, device, dtype)
         from mechnum.report import probe_summary, save
 
@@ -102,27 +120,22 @@ def probe(
             "seed": seed,
             "said": {"command": command_line()},
         }
-        in_texts = bool(context or texts)
         if ordinals:
-            _refuse(task=task, context=context, texts=texts)
             from mechnum.circuits.instruments.probe_ordinals import measure_ordinals
 
             found = measure_ordinals(loaded, folder=out / "states", **common)
         elif task is not None or (loaded.default_task is not None and not in_texts):
-            _refuse(context=context, texts=texts)
+            _refuse(given, f"the task of {loaded.name}", _OF_TEXTS)
             from mechnum.circuits.instruments.probe_task import measure_task
 
             chosen = chosen_task(loaded, task, between or "0-99", max_sum, shots, "single", seed)
             found = measure_task(loaded, chosen, prompts, **common)
         else:
+            _refuse(given, f"texts, which {loaded.name} reads without --task", _OF_TASKS)
             from mechnum.circuits.instruments.probe import PROBES, measure_numbers
             from mechnum.tasks.contexts import context_prompts
-            from mechnum.tasks.numbers import parse_range
 
-            numbers = parse_range(between or "0-999")
-            drawn = context_prompts(
-                loaded, _contexts(context, texts, key), numbers, per_number, seed, piece
-            )
+            drawn = context_prompts(loaded, contexts, numbers, per_number, seed, piece)
             names = probes.split(",") if probes else PROBES
             found = measure_numbers(
                 loaded, drawn, probes=names, steps=steps, folder=out / "states", **common
@@ -157,9 +170,17 @@ def _contexts(names: list[str] | None, files: list[Path] | None, key: str) -> li
     return [*(names or ([] if own else CONTEXTS)), *own]
 
 
-def _refuse(**options: object) -> None:
-    given = [name for name, value in options.items() if value]
-    if given:
-        raise MechnumError(
-            f"--{given[0]} does not go with the others that are given: leave one of them out"
-        )
+def _refuse(context: typer.Context, what: str, options: Iterable[str]) -> None:
+    """Refuse options that would change nothing.
+
+    Raises:
+        MechnumError: one of them is on the command line.
+    """
+    for option in context.command.params:
+        if option.name not in options:
+            continue
+        source = context.get_parameter_source(option.name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise MechnumError(
+                f"{option.opts[0]} does not go with {what}: leave one of the two out"
+            )

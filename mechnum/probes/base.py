@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mechnum.models.memory import batches
-from mechnum.probes.values import candidates, known_states, states_and_values, whole_numbers
+from mechnum.probes.values import candidates, known_states, numbers_of_states, states_and_values
 
 # The numbers that compete: any whole numbers; None for all between the extremes that fit sees.
 Numbers = Sequence[int] | np.ndarray | None
@@ -71,7 +71,8 @@ class NumberProbe(BaseEstimator):
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: the share of rows whose number is read exactly."""
-        return float(np.mean(self.predict(X) == whole_numbers(y)))
+        read = self.predict(X)
+        return float(np.mean(read == numbers_of_states(y, len(read))))
 
     def _batches(self, X: Any) -> Iterator[Float64[np.ndarray, "row number"]]:
         """Logits of all rows, as many at a time as memory is meant to hold."""

@@ -16,6 +16,7 @@ from jaxtyping import Float32, Int, Int64
 from torch import Tensor
 
 from mechnum.errors import MechnumError
+from mechnum.models.digest import weights_digest
 from mechnum.models.memory import batches, block_bytes
 from mechnum.models.model import Model
 from mechnum.patching.provenance import prompt_attributes
@@ -74,11 +75,14 @@ def collect_around(
     """
     if not prompts:
         raise MechnumError("there are no texts to collect states of: give one or more")
-    chosen = _layers(model, layers)
+    chosen = checked_layers(model, layers)
     said = prompt_attributes(model, prompts)
+    kept = {offset: Path(file) for offset, file in files.items() if file is not None}
+    # All of the weights are read for it, so that an edit of one makes other states.
+    digest = f"{weights_digest(model)} {model.dtype}" if kept else ""
     plans = {
-        offset: _Plan.of(model, prompts, chosen, offset, None if file is None else Path(file))
-        for offset, file in files.items()
+        offset: _Plan.of(model, digest, prompts, chosen, offset, kept.get(offset))
+        for offset in files
     }
     found: dict[int, xr.Dataset] = {}
     with ExitStack() as writing:
@@ -112,13 +116,14 @@ class _Plan:
     def of(
         cls,
         model: Model,
+        digest: str,
         prompts: Sequence[ContextPrompts],
         layers: list[int],
         offset: int,
         file: Path | None,
     ) -> _Plan:
         columns, names = _index(prompts, offset)
-        key = _key(model, prompts, names, layers, offset)
+        key = _key(digest, prompts, names, layers, offset)
         shape = (len(layers), len(columns["value"]), model.spec.d_model)
         return cls(file, key, shape, columns, names, layers, offset)
 
@@ -136,8 +141,8 @@ class _Plan:
         same = kept.get("format") == _FORMAT and kept.get("key") == self.key
         if not same or states.shape != self.shape:
             raise MechnumError(
-                f"{self.file} holds states of another model, other texts or other layers: give "
-                "another file, or delete it to collect these"
+                f"{self.file} holds states of another model, other weights, texts or layers: give "
+                "another folder, or delete it to collect these"
             )
         return self.dataset(states, columns, json.loads(kept["said"]))
 
@@ -158,7 +163,12 @@ class _Plan:
         )
 
 
-def _layers(model: Model, layers: Sequence[int] | None) -> list[int]:
+def checked_layers(model: Model, layers: Sequence[int] | None) -> list[int]:
+    """Layers from −1, the embedding, on; all without any.
+
+    Raises:
+        MechnumError: no layers, one that the model does not have, or one of them twice.
+    """
     n_layers = model.spec.n_layers
     chosen = list(range(-1, n_layers)) if layers is None else [int(layer) for layer in layers]
     if not chosen or len(set(chosen)) < len(chosen):
@@ -240,17 +250,15 @@ def _batches(
 
 
 def _key(
-    model: Model,
+    weights: str,
     prompts: Sequence[ContextPrompts],
     names: list[str],
     layers: list[int],
     offset: int,
 ) -> str:
-    """What states are of, hashed: weights, tokens, places, values and labels."""
+    """What states are of, hashed: weights, precision, tokens, places, values and labels."""
     digest = hashlib.sha256(
-        json.dumps(
-            [model.fingerprint, str(model.dtype), fingerprint(prompts), names, layers, offset]
-        ).encode()
+        json.dumps([weights, fingerprint(prompts), names, layers, offset]).encode()
     )
     for group in prompts:
         digest.update(as_bytes(group.values) + as_bytes(group.variables["template"]))

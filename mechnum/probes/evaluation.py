@@ -14,7 +14,7 @@ from mechnum.intervals import CONFIDENCE, RESAMPLES, mean_interval
 from mechnum.probes.accuracy import accuracy_by_value, value_interval
 from mechnum.probes.base import NumberProbe
 from mechnum.probes.residues import ResidueProbe
-from mechnum.probes.values import states_and_values, value_split, whole_numbers
+from mechnum.probes.values import numbers_of_states, states_and_values, value_split
 from mechnum.progress import track
 
 
@@ -45,10 +45,8 @@ def evaluate(
         InvalidInput: as `probe.predict`, on values that are not whole or not one a row, and on a
             negative seed.
     """
-    true = whole_numbers(values)
     read = probe.predict(states)
-    if len(read) != len(true):
-        raise InvalidInput(f"{len(read)} states and {len(true)} values: give one value a state")
+    true = numbers_of_states(values, len(read))
     if isinstance(probe, ResidueProbe):
         wanted = true % probe.modulus
         distance = np.abs(read - wanted)

@@ -19,7 +19,7 @@ from mechnum.fourier.least_squares import checked_periods
 from mechnum.inputs import positive_integer
 from mechnum.probes.base import CodeProbe, NumberProbe, Numbers
 from mechnum.probes.ridge import RidgeFit, ridge_by_value
-from mechnum.probes.values import whole_numbers
+from mechnum.probes.values import numbers_of_states
 
 ALPHAS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 PERIODS = (1000, 500, 200, 100, 50, 20, 10, 5, 2.5, 2)
@@ -229,8 +229,9 @@ class CircularDigitProbe(CodeRegression):
 
     def digit_accuracy(self, X: Any, y: Any) -> Float64[np.ndarray, " digit"]:
         """The share of rows in which each digit is read, units first."""
-        true = digits(whole_numbers(y), self.base, self.n_digits_)
-        return np.mean(self.predict_digits(X) == true, axis=0)
+        read = self.predict_digits(X)
+        true = digits(numbers_of_states(y, len(read)), self.base, self.n_digits_)
+        return np.mean(read == true, axis=0)
 
     def _code(
         self, numbers: Int[np.ndarray, " number"]

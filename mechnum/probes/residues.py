@@ -12,7 +12,7 @@ from mechnum.errors import InvalidInput
 from mechnum.fourier.probes import kappa, residue_reader
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.probes.base import NumberProbe
-from mechnum.probes.values import whole_numbers
+from mechnum.probes.values import numbers_of_states
 
 
 class ResidueProbe(NumberProbe):
@@ -41,11 +41,13 @@ class ResidueProbe(NumberProbe):
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: the share of rows whose residue is read; y are the numbers, not residues."""
-        return float(np.mean(self.predict(X) == whole_numbers(y) % self.modulus))
+        read = self.predict(X)
+        return float(np.mean(read == numbers_of_states(y, len(read)) % self.modulus))
 
     def kappa(self, X: Any, y: Any) -> float:
         """Cohen's κ of the residues read and those of the numbers y: 1 for all, 0 for chance."""
-        return kappa(whole_numbers(y) % self.modulus, self.predict(X), self.modulus)
+        read = self.predict(X)
+        return kappa(numbers_of_states(y, len(read)) % self.modulus, read, self.modulus)
 
     def _fit(self, states: Float[np.ndarray, "row d"], values: Int[np.ndarray, " row"]) -> None:
         if positive_integer("modulus", self.modulus) < 2:

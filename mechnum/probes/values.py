@@ -79,6 +79,18 @@ def whole_numbers(values: Any) -> Int[np.ndarray, " row"]:
     return array.astype(np.int64)
 
 
+def numbers_of_states(values: Any, n_states: int) -> Int[np.ndarray, " row"]:
+    """`whole_numbers`, one for each state: numpy would compare a single one with all of them.
+
+    Raises:
+        InvalidInput: as `whole_numbers`, and on more or fewer values than states.
+    """
+    found = whole_numbers(values)
+    if len(found) != n_states:
+        raise InvalidInput(f"{n_states} states and {len(found)} values: give one value a state")
+    return found
+
+
 def candidates(numbers: Any, values: Int[np.ndarray, " row"]) -> Int[np.ndarray, " number"]:
     """The numbers that compete, in order: those asked for, or all between the extremes of `values`.
 

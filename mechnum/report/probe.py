@@ -135,5 +135,9 @@ def _left(results: xr.DataTree) -> list[tuple[str, str]]:
 
 def _lead(results: xr.DataTree) -> str:
     if "probes" not in results.children:
-        return " ".join(f"{name}: {text}" for name, text in _points(results)[:2])
+        # What is said of the model is a sentence of its own.
+        return " ".join(
+            text if name == "The model" else f"{name}: {text}"
+            for name, text in _points(results)[:2]
+        )
     return words.sentence(probe_frames.what_it_means(results) or "")

@@ -74,6 +74,7 @@ def reading_frame(results: xr.DataTree) -> pd.DataFrame:
 
 
 def vector_frame(results: xr.DataTree) -> pd.DataFrame:
-    """By layer and kind of vector: mean length from the mean state, cosine with the class means."""
-    found = results["vectors"].to_dataset()[["length", "cosine"]]
+    """By layer and kind of vector: the share that the probe reads as their number, mean length from
+    the mean state, cosine with the class means."""
+    found = results["vectors"].to_dataset()[["read", "length", "cosine"]]
     return found.to_dataframe(dim_order=["layer", "vector"]).reset_index()

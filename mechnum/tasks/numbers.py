@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from mechnum.errors import MechnumError
@@ -164,13 +165,21 @@ def check_integer(value: object) -> int:
     return operator.index(value)
 
 
+MOST_NUMBERS = 1_000_000
+"""Numbers that are read or written at once, at most."""
+
+
 def check_numbers(numbers: Iterable[object]) -> tuple[int, ...]:
     """The numbers as a tuple of Python integers.
 
     Raises:
-        MechnumError: none, one twice, or something that is not an integer.
+        MechnumError: none, more than a million, one twice, or something that is not an integer.
     """
-    found = [check_integer(number) for number in numbers]
+    found = [check_integer(number) for number in islice(numbers, MOST_NUMBERS + 1)]
+    if len(found) > MOST_NUMBERS:
+        raise MechnumError(
+            f"these are more than {MOST_NUMBERS:,} numbers, too many to be held: choose fewer"
+        )
     if not found:
         raise MechnumError("there are no numbers: give at least one, such as range(100)")
     if len(set(found)) < len(found):

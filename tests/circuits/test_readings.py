@@ -204,14 +204,22 @@ def test_universal_numbers_by_probe_and_layer():
         {"probe": ["fourier", "param-sin"], "layer": [-1, 0, 1]},
     )
     task = curve.expand_dims(variable=["a"], position=["a", "end"])
-    other = xr.Dataset({"accuracy": ("tested_on", [0.1, 0.8, 0.2])})
+    other = xr.Dataset({"accuracy": ("tested_on", [0.1, 0.8, 0.2])}, {"tested_on": [-1, 0, 1]})
     found = tree(probes=curve, task_probes=task, transfer__other_layers=other)
+    found.attrs["n_layers"] = 2
     read = universal
     layers = ("best", "first", "last")
     assert [read.in_texts(found, "param-sin", at) for at in layers] == [0.5, 0.2, 0.5]
     assert [read.of_number(found, "a", "end", "fourier", at) for at in layers] == [0.9, 0.1, 0.4]
     assert [read.of_other_layers(found, at) for at in layers] == [0.8, 0.1, 0.2]
+    # Layers in another order are the same; those that were not read have no figure.
+    turned = tree(probes=curve.isel(layer=[2, 0]))
+    turned.attrs["n_layers"] = 2
+    assert [read.in_texts(turned, "param-sin", at) for at in layers] == [0.5, 0.2, 0.5]
+    inner = tree(probes=curve.sel(layer=[0]))
+    inner.attrs["n_layers"] = 2
     absent = [
+        read.in_texts(inner, "param-sin", "first"), read.in_texts(inner, "param-sin", "last"),
         read.in_texts(found, "sin", "best"), read.of_number(found, "b", "b", "fourier", "best"),
         read.of_other_layers(tree(probes=curve), "best"),
     ]  # fmt: skip

@@ -29,9 +29,15 @@ def test_net_without_texts_is_read_on_its_task(run, tmp_path):
     [
         (["clock-59", "--layers", "0,x"], "--layers '0,x' is no list of layers"),
         (["clock-59", "--layers", "5"], "has no layer 5"),
+        (["clock-59", "--layers", "0,0"], "layers (0, 0): give one or more, each once"),
         (["clock-59", "--ordinals", "--task", "addition"], "--task does not go with"),
         (["clock-59", "--context", "time"], "has no tokenizer"),
         (["clock-59", "--texts", "nowhere.txt"], "cannot read nowhere.txt"),
+        (["clock-59", "--probes", "linear"], "--probes does not go with the task of clock-59"),
+        (["clock-59", "--task", "addition", "--piece", "0"], "--piece does not go with --task"),
+        (["clock-59", "--context", "time", "--shots", "2"], "--shots does not go with texts"),
+        (["clock-59", "--ordinals", "--range", "0-9"], "--range does not go with --ordinals"),
+        (["smollm2", "--range", "9-2"], "the range 9-2 is empty"),
         (["mess3"], "mess3"),
     ],
 )

@@ -77,13 +77,30 @@ def test_files_of_other_states_and_damaged_ones_are_refused(tmp_path):
         lambda: collect_states(reader(), texts(41), [0], path),
     )
     for call in others:
-        with pytest.raises(MechnumError, match="holds states of another model, other texts"):
+        with pytest.raises(MechnumError, match="holds states of another model"):
             call()
     assert path.read_bytes() == content
     for damaged in (b"", content[:4], content[:100], content[:-1], content + b"0", b"x" * 999):
         path.write_bytes(damaged)
         with pytest.raises(MechnumError, match="is not a whole file of states: delete it"):
             collect_states(reader(), texts(), [0], path)
+
+
+def test_an_edit_of_one_weight_makes_other_states(tmp_path):
+    """A sample of the weights would not see it, and states from before the edit would be used."""
+    model, path = reader(), tmp_path / "states.safetensors"
+    collect_states(model, texts(), [0], path)
+    weight = model.wrapped.model.layers[0].mlp.down_proj.weight
+    before = weight[1, 1].item()
+    try:
+        with torch.no_grad():
+            weight[1, 1] += 1
+        with pytest.raises(MechnumError, match="other weights"):
+            collect_states(model, texts(), [0], path)
+    finally:
+        with torch.no_grad():
+            weight[1, 1] = before
+    collect_states(model, texts(), [0], path)
 
 
 def test_an_interrupted_collection_leaves_nothing(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mechnum.errors import InvalidInput
-from mechnum.probes import LinearNumberProbe, value_split
+from mechnum.probes import CircularDigitProbe, LinearNumberProbe, ResidueProbe, value_split
 from mechnum.probes.values import candidates, whole_numbers
 
 
@@ -92,7 +92,7 @@ STATES = np.random.default_rng(0).normal(size=(6, 3))
     [
         (STATES, [4] * 6, "4 is the only number"),
         (STATES[:1], [4], "n_samples=1"),
-        (np.where(STATES > 1, np.nan, STATES), range(6), "NaN"),
+        (np.where(STATES > 1, np.nan, STATES), range(6), "^Input X contains NaN: give"),
         (np.where(STATES > 1, np.inf, STATES), range(6), "infinity"),
         (STATES, np.arange(6) / 2, "0.5 is not a number"),
         (STATES, np.arange(6) - 1, "-1 is not a number"),
@@ -106,6 +106,17 @@ def test_bad_data_are_refused_in_one_line(states, values, message):
     with pytest.raises(InvalidInput, match=message) as caught:
         LinearNumberProbe().fit(states, list(values))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [[4], range(5)])
+def test_as_many_numbers_as_states_are_scored(values):
+    """One number would be compared with all states."""
+    numbers = np.arange(6)
+    digits, residues = CircularDigitProbe().fit(STATES, numbers), ResidueProbe(2)
+    residues.fit(STATES, numbers)
+    for score in (digits.score, digits.digit_accuracy, residues.score, residues.kappa):
+        with pytest.raises(InvalidInput, match=r"6 states and [15] values: give one"):
+            score(STATES, list(values))
 
 
 def test_tables_tensors_and_arrays_are_the_same():

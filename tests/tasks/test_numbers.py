@@ -113,6 +113,7 @@ def test_tokenizer_without_offsets_is_refused():
         (range(5, 5), "there are no numbers"),
         ([1, 2, 1], "the number 1 is there twice"),
         ([1.0], "1.0 is not an integer"),
+        (range(10**12), "more than 1,000,000 numbers"),
         ([True], "True is not an integer"),
         (["007"], "'007' is not an integer"),
     ],

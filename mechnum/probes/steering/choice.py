@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+import torch
 import xarray as xr
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from mechnum.errors import MechnumError
 from mechnum.inputs import positive_integer, seed_sequence
 from mechnum.models.model import Model
-from mechnum.probes.steering.questions import question_halves, share_by_question, some_prompts
+from mechnum.probes.steering.questions import (
+    question_halves,
+    questions_of,
+    share_by_question,
+    some_prompts,
+)
+from mechnum.probes.steering.runs import mixed_answers
 from mechnum.probes.steering.sweep import judged_answers, repair_shares
 from mechnum.probes.steering.targets import (
     DECODED,
@@ -57,9 +64,8 @@ def best_steering(
     Raises:
         MechnumError: on a half without wrong answers.
     """
-    halves, *streams = seed_sequence(seed).spawn(1 + positive_integer("draws", draws))
-    first = question_halves(found["question"].values, int(halves.generate_state(1)[0]))
-    _check_halves(found["right_before"].values, first)
+    streams = seed_sequence(seed).spawn(1 + positive_integer("draws", draws))[1:]
+    first = _choosing_half(found["question"].values, found["right_before"].values, seed)
     tested = some_prompts(prompts, ~first)
     targets = oracle_targets(tested, vectors)
     targets[DECODED] = decoded_target(model, tested, vectors)
@@ -85,6 +91,20 @@ def best_steering(
     return joined.assign(_counts(second)).assign_attrs(
         {**found.attrs, "seed": seed, "chosen_on": int(first.sum())}
     )
+
+
+def check_repairable(model: Model, prompts: Sequence[Prompts], seed: int = 0) -> None:
+    """Refuse at once what `best_steering` would refuse after all has been measured.
+
+    Args:
+        prompts, seed: those of `best_steering`.
+
+    Raises:
+        MechnumError: on a half without wrong answers.
+    """
+    said, _ = mixed_answers(model, prompts, [])
+    right = torch.cat([group.answers for group in prompts]).numpy()
+    _choosing_half(questions_of(prompts), said == right, seed)
 
 
 def _best(right: xr.DataArray) -> tuple[int, float, float]:
@@ -124,9 +144,16 @@ def _counts(second: xr.Dataset) -> dict[str, float | int]:
     }
 
 
-def _check_halves(before: Bool[np.ndarray, " prompt"], first: Bool[np.ndarray, " prompt"]) -> None:
+def _choosing_half(
+    question: Int[np.ndarray, " prompt"], before: Bool[np.ndarray, " prompt"], seed: int
+) -> Bool[np.ndarray, " prompt"]:
+    """Whether each prompt is in the half that chooses."""
+    stream = seed_sequence(seed).spawn(1)[0]
+    first = question_halves(question, int(stream.generate_state(1)[0]))
     if before[first].all() or before[~first].all():
+        which = f"all {len(before)} prompts" if before.all() else "half of the questions"
         raise MechnumError(
-            "the model answers all prompts of half of the questions correctly, so that there is "
-            "nothing to repair: choose numbers that it cannot do, or give more prompts"
+            f"the model answers {which} correctly, so that there is nothing to repair: choose "
+            "numbers that it cannot do, more prompts, or a model that makes errors"
         )
+    return first

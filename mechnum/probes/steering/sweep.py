@@ -73,7 +73,7 @@ def steer(
         MechnumError: on strengths outside of 0 to 1 or given twice, on prompts whose answers have
             no vector, and where the model cannot run them.
     """
-    strengths = _strengths(alphas)
+    strengths = checked_strengths(alphas)
     # Streams of their own: one does not depend on how many others there are.
     cycle, *streams = seed_sequence(seed).spawn(1 + positive_integer("draws", draws))
     oracles = oracle_targets(prompts, vectors)
@@ -167,7 +167,12 @@ def repair_shares(found: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
     return shares
 
 
-def _strengths(alphas: Sequence[float]) -> tuple[float, ...]:
+def checked_strengths(alphas: Sequence[float]) -> tuple[float, ...]:
+    """Strengths to steer with.
+
+    Raises:
+        MechnumError: none, one outside of 0 to 1, or one twice.
+    """
     found = tuple(float(alpha) for alpha in alphas)
     if not found or len(set(found)) < len(found) or not all(0 <= own <= 1 for own in found):
         raise MechnumError(

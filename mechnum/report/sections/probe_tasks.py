@@ -84,7 +84,8 @@ def _controls(found: xr.Dataset) -> Table:
             text="The best layer beside the same probe on indicators of all tokens up to the "
             "position, and at the end beside numbers that are dealt anew to each other. A sum is "
             "linear in indicators of its operands, so that a line reads it from the tokens; "
-            "waves of a sum are not.",
+            "waves of a sum are not. The token of an operand that was held out was never seen, so "
+            "that tokens say nothing of it.",
             estimand="accuracy, as in the figure",
         ),
     )
@@ -107,7 +108,8 @@ def _ordinal_blocks(name: str, found: xr.Dataset) -> list[Block]:
             f"was not shown to those that it was. {best_ordinals(found)}",
             estimand=f"share of the {n} words whose place is read",
             n=f"{n} words in ten sentences each",
-            null=f"1 of {n} by a blind guess; p in the table, of words dealt anew to the places",
+            null=f"1 of {n} by a blind guess; p in the table, of words dealt anew to the places, "
+            "for each layer by itself: the best of several layers is a little too good",
         ),
         alt=f"Lines of the share of {what} that are read, by layer.",
         data=frame,

@@ -49,6 +49,7 @@ _LABELS = {
     "mean_over": "Means over",
     "position": "Position",
     "layers": "Layers",
+    "n_layers": "Layers of the model",
     "basis": "Fourier basis",
     "d_model": "Width of the residual stream",
     "features": "Numbers that the helix is of",

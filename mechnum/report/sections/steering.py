@@ -127,9 +127,11 @@ def probes_section(results: xr.DataTree) -> Section:
         title="Vectors",
         frame=vector_frame(results),
         caption=Caption(
-            text="How far the vectors are from the mean state, and how much their direction from "
-            "it is that of the class mean, as means over numbers.",
-            estimand="length in the residual stream; cosine between \N{MINUS SIGN}1 and 1",
+            text="How many vectors the probe itself reads as their number: where it reads others, "
+            "what they repair is no test of the probe. How far they are from the mean state, and "
+            "how much their direction from it is that of the class mean, as means over numbers.",
+            estimand="share of the numbers; length in the residual stream; cosine between "
+            "\N{MINUS SIGN}1 and 1",
         ),
     )
     return Section("Probes and vectors", [lines, table])

@@ -106,16 +106,16 @@ def context_prompts(
         Groups of equal token count and of equally many numbers, shortest first.
 
     Raises:
-        MechnumError: no numbers or contexts, one of them twice, negative numbers, a model without
-            tokenizer, one whose tokenizer does not know a number, and no text with a number that
-            can be read.
+        MechnumError: no numbers or contexts, one of them twice, negative or huge numbers, a model
+            without tokenizer, one whose tokenizer does not know a number or most of the words, and
+            no text with a number that can be read.
 
     Warns:
         UserWarning: some numbers share a token with the text around them, and are not read.
     """
     integers = check_numbers(numbers)
-    if min(integers) < 0:
-        raise MechnumError(f"{min(integers)} is negative: give numbers from 0 on")
+    if wrong := [number for number in (min(integers), max(integers)) if not 0 <= number < 2**53]:
+        raise MechnumError(f"{wrong[0]} is negative or too large: give numbers from 0 to 2**53 - 1")
     chosen = [own_context(one) if isinstance(one, str) else one for one in contexts]
     names = [one.name for one in chosen]
     if not names or len(set(names)) < len(names):
@@ -141,17 +141,22 @@ def prompts_of(
     written = [draft.written() for draft in drafts]
     rows = []
     covered: list[int] = []
+    looked_for = 0
     for draft, (_, spans), encoded in zip(
         drafts, written, encoder([text for text, _ in written]), strict=True
     ):
-        pieces = [encoder.pieces(encoded, *span) for span in spans]
-        covered += [v for v, own in zip(draft.values, pieces, strict=True) if not own]
+        # Numbers behind what is read of a long text are not even looked for.
+        end = max(last for _, last in encoded.spans[:longest])
+        near = [span for span in spans if span[0] < end]
+        pieces = [encoder.pieces(encoded, *span) for span in near]
+        looked_for += len(near)
+        covered += [v for v, own in zip(draft.values, pieces, strict=False) if not own]
         row = _row(draft, encoded, pieces, piece, longest, encoder.unk_id)
         if row.values:
             rows.append(row)
     if covered:
         warnings.warn(
-            f"{len(covered)} of {sum(len(draft.values) for draft in drafts)} numbers share a token "
+            f"{len(covered)} of {looked_for} numbers share a token "
             f"with the text around them, so they are not read: {some(covered)}",
             stacklevel=3,
         )
@@ -160,10 +165,22 @@ def prompts_of(
             f"{model.name} has no token to read any of the numbers at (piece {piece}, within "
             f"{longest} tokens): use another piece, longer texts or other numbers"
         )
+    _check_words(model, rows, encoder.unk_id)
     groups = [group for count in {len(row.values) for row in rows} for group in _of(count, rows)]
     for group in groups:
         check_fits(model, group)
     return tuple(sorted(groups, key=lambda group: (group.tokens.shape[1], len(group.positions))))
+
+
+def _check_words(model: Model, rows: Sequence[_Row], unk_id: int | None) -> None:
+    """Refuse texts that are unknown words to the model, as to one that knows numbers alone."""
+    tokens = sum(len(row.ids) for row in rows)
+    unknown = sum(row.ids.count(unk_id) for row in rows)
+    if 2 * unknown > tokens:
+        raise MechnumError(
+            f"{unknown:,} of {tokens:,} tokens of the texts are unknown to {model.name}: use a "
+            "model that reads text, or a task of this one"
+        )
 
 
 @dataclass(frozen=True)
@@ -184,7 +201,7 @@ def _row(
     unk_id: int | None,
 ) -> _Row:
     values, places = [], []
-    for word, value, own in zip(draft.words, draft.values, pieces, strict=True):
+    for word, value, own in zip(draft.words, draft.values, pieces, strict=False):
         if not -len(own) <= piece < len(own) or own[piece] >= longest:
             continue
         if encoded.ids[own[piece]] == unk_id:

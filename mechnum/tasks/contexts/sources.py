@@ -30,7 +30,8 @@ def read_texts(
     """
     path = Path(path)
     try:
-        with path.open(encoding="utf-8") as lines:
+        # Some editors begin a file with a mark, which is no part of its text.
+        with path.open(encoding="utf-8-sig") as lines:
             texts = _json_texts(path, lines, key) if path.suffix == ".jsonl" else lines
             found = _with_numbers(texts, limit)
     except OSError as error:
@@ -106,8 +107,11 @@ def _row_texts(dataset: str, rows: Iterable[Any], key: str) -> Iterator[str]:
 
 
 def _text_of(row: Any, key: str, where: str) -> str:
-    text = row.get(key) if isinstance(row, dict) else None
-    if not isinstance(text, str):
-        keys = ", ".join(map(repr, row)) if isinstance(row, dict) else "none"
-        raise MechnumError(f"{where} has no text {key!r}: say which key has (it has {keys})")
-    return text
+    if not isinstance(row, dict):
+        raise MechnumError(f'{where} is no object with keys: write it like {{"{key}": ...}}')
+    if key not in row:
+        known = ", ".join(map(repr, row))
+        raise MechnumError(f"{where} has no {key!r}: say which key has the text (it has {known})")
+    if not isinstance(row[key], str):
+        raise MechnumError(f"{where} has no text as {key!r}: give a string, or another key")
+    return row[key]

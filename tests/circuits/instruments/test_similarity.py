@@ -89,6 +89,13 @@ def test_one_model_is_compared_with_itself_place_by_place():
     assert "transfer" not in found.children
 
 
+def test_as_many_frequencies_as_there_are_are_no_match_and_that_is_said():
+    found = measure_similarity([Chosen(net())], range(N), top=N // 2, draws=3)
+    assert np.isnan(found["pairs"]["value"].sel(measure="spectra")).all()
+    left_out = json.loads(found.attrs["left_out"])
+    assert left_out["match of frequencies"].startswith(f"{N} numbers have {N // 2} frequencies")
+
+
 def test_other_families_are_compared_by_their_embedding(tmp_path):
     table = load_table(encoder_folder(tmp_path, 30))
     found = measured(net(), table, draws=3, transfer=False)

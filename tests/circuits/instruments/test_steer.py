@@ -54,6 +54,9 @@ def test_every_part_is_of_the_same_run(found):
     assert set(found["vectors"]["vector"].values) <= set(swept["vector"].values)
     means = found["vectors"].to_dataset().sel(vector="class means")
     np.testing.assert_allclose(means["cosine"], 1)
+    read = found["vectors"]["read"]
+    assert (read.sel(vector="probe, any state") == 1).all()
+    assert ((read >= 0) & (read <= 1)).all()
     # Two thirds of a number's training states are its own.
     assert float(best["repaired"].sel(vector="class means")) == 1
     assert float(best["broken"].sel(vector="class means")) == 0
@@ -104,10 +107,17 @@ def test_page_and_summary_say_what_was_measured(found, tmp_path):
         assert str(name) in printed.getvalue()
 
 
-def test_what_cannot_be_measured_is_refused():
+def test_what_cannot_be_measured_is_refused(monkeypatch):
     model = planted.net()
-    with pytest.raises(MechnumError, match="nothing to repair"):
-        measure_steering(model, Planted(wrong=False), "fourier", null=1)
+    with monkeypatch.context() as patched:
+        # Before anything is trained or swept, which takes longest.
+        patched.delattr("mechnum.circuits.instruments.steer.fit_vectors")
+        with pytest.raises(
+            MechnumError, match="all 36 prompts correctly, so that there is nothing"
+        ):
+            measure_steering(model, Planted(wrong=False), "fourier", null=1)
+        with pytest.raises(MechnumError, match=r"alphas \(2.0,\) are no strengths"):
+            measure_steering(model, Planted(), "fourier", alphas=(2.0,), null=1)
     with pytest.raises(MechnumError, match="has no solved examples to draw anew"):
         measure_steering(model, Planted(), "fourier", draws=2)
 

@@ -10,8 +10,9 @@ import xarray as xr
 
 import mechnum as mn
 from mechnum.circuits.running.context import Context
-from mechnum.circuits.running.store import Store, weights_digest
+from mechnum.circuits.running.store import Store
 from mechnum.errors import MechnumError
+from mechnum.models.digest import weights_digest
 from mechnum.report import read_netcdf
 
 from . import planted

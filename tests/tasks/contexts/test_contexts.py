@@ -17,6 +17,7 @@ from mechnum.tasks.contexts import (
     ordinal_prompts,
     own_context,
 )
+from mechnum.tasks.encoding import Encoder
 from tests.tasks.small_tokenizers import digit_level, gpt2_like, word_level
 from tests.tasks.stand_in import Spec, StandIn
 
@@ -111,11 +112,28 @@ def test_decimals_are_one_number_and_long_texts_are_cut():
     assert {group.tokens.shape[1] for group in cut} == {12}
 
 
+def test_numbers_behind_what_is_read_are_not_looked_for(monkeypatch):
+    """Of a line of thousands of numbers it would take the square of their count."""
+    looked = []
+    pieces = Encoder.pieces
+    monkeypatch.setattr(
+        Encoder, "pieces", lambda *given: looked.append(given[2:]) or pieces(*given)
+    )
+    context = Context("one line", ("and 1 " * 3000,))
+    (group,) = context_prompts(MODEL, (context,), range(10, 60), 1, longest=30)
+    assert group.tokens.shape == (1, 30)
+    assert group.places.shape[1] <= len(looked) <= group.places.shape[1] + 1
+
+
 def test_refusals_are_one_line():
     for match, call in {
         "no context 'tides'": lambda: context_prompts(MODEL, ("tides",)),
         "give one or more, each": lambda: context_prompts(MODEL, ("time", "time")),
         "-1 is negative": lambda: context_prompts(MODEL, numbers=[-1]),
+        f"{2**53} is negative or too large": lambda: context_prompts(MODEL, numbers=[2**53]),
+        "tokens of the texts are unknown": lambda: context_prompts(
+            StandIn(word_level()), numbers=[5]
+        ),
         "no numbers": lambda: context_prompts(MODEL, numbers=[]),
         "per_number is 0": lambda: context_prompts(MODEL, per_number=0),
         "has no tokenizer": lambda: context_prompts(StandIn()),

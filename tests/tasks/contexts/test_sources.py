@@ -26,6 +26,8 @@ def test_plain_text_and_json_lines_give_the_same_texts(tmp_path):
     rows = read_texts(written(tmp_path, "b.jsonl", lines), "novel", key="body")
     assert plain.texts == rows.texts == (TEXTS[0], TEXTS[2])
     assert (plain.name, rows.name) == ("a", "novel")
+    (tmp_path / "marked.jsonl").write_text(lines, encoding="utf-8-sig")
+    assert read_texts(tmp_path / "marked.jsonl", key="body").texts == plain.texts
     assert read_texts(tmp_path / "a.txt", limit=1).texts == (TEXTS[0],)
     groups = context_prompts(MODEL, (plain,), range(10), 3)
     assert sum(group.values.numel() for group in groups) >= 30
@@ -38,8 +40,9 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         "no text in UTF-8": tmp_path / "bytes.txt",
         "no text with a number": written(tmp_path, "none.txt", "words\n"),
         "line 2 of .* is no JSON": written(tmp_path, "x.jsonl", '{"text": "1"}\n{"text"\n'),
-        r"no text 'text': .*'body'": written(tmp_path, "y.jsonl", '{"body": "1"}'),
-        "it has none": written(tmp_path, "z.jsonl", "[1]"),
+        r"no 'text': .*'body'": written(tmp_path, "y.jsonl", '{"body": "1"}'),
+        "no text as 'text'": written(tmp_path, "number.jsonl", '{"text": 1}'),
+        "no object": written(tmp_path, "z.jsonl", "[1]"),
     }.items():
         with pytest.raises(MechnumError, match=match):
             read_texts(path)
@@ -58,7 +61,7 @@ def test_a_hub_set_is_streamed_or_refused_in_a_line(tmp_path):
     written(tmp_path, "train.jsonl", lines)
     found = hub_texts(str(tmp_path), key="body", limit=5)
     assert found.texts == (TEXTS[0], TEXTS[2])
-    with pytest.raises(MechnumError, match="no text 'text'"):
+    with pytest.raises(MechnumError, match="has no 'text'"):
         hub_texts(str(tmp_path))
     with pytest.raises(MechnumError, match="cannot read the text set") as caught:
         hub_texts("nobody/nothing")
