@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -93,8 +94,8 @@ def measure_numbers(
 
     Returns:
         `/probes`: `probe_curves` of all probes; `/lenses`: `lens_accuracy`; `/controls`: the
-        Fourier and the digit probe over `control` ("states", "one token earlier", "untrained net",
-        "permuted numbers"); `/spelling`: the same probes on tokens alone; `/residues`: accuracy
+        Fourier and the digit probe over `control` ("states", "templates of training", "one token
+        earlier", "untrained net", "permuted numbers"); `/spelling`: the same probes on tokens alone; `/residues`: accuracy
         over (modulus, layer); `/sines`: the fitted sines of param-sin over (layer, sine);
         `/transfer/layers`, `/transfer/contexts` and `/transfer/kinds` (arithmetic and natural):
         `probe_transfer`; `/transfer/other_layers` and `/transfer/other_contexts`:
@@ -129,6 +130,9 @@ def measure_numbers(
         curves,
         {
             "states": lambda: tables,
+            "templates of training": lambda: {
+                label: replace(table, templates=None) for label, table in tables.items()
+            },
             "one token earlier": lambda: layer_tables(_earlier(collected)),
             "untrained net": untrained_tables,
             "permuted numbers": lambda: {

@@ -114,6 +114,8 @@ def points(results: xr.DataTree) -> list[tuple[str, str]]:
         )
     if (meaning := what_it_means(results)) is not None:
         found.append(("What it means", meaning))
+    if (texts := _texts(results)) is not None:
+        found.append(("New texts", texts))
     found += _transfers(results)
     left = reading.structured(results.attrs.get("left_out", {}))
     return found + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
@@ -152,6 +154,20 @@ def what_it_means(results: xr.DataTree) -> str | None:
     return (
         f"{said}. {verdict} Circles of digits read {words.percent(digits)} from the tokens alone. "
         "That a number can be read does not show that the model uses it."
+    )
+
+
+def _texts(results: xr.DataTree) -> str | None:
+    """What is lost after the last layer where the template is new as well."""
+    controls = reading.group(results, "controls")
+    if controls is None or "templates of training" not in controls["control"]:
+        return None
+    last = controls["accuracy"].sel(probe="fourier").isel(layer=-1)
+    new, seen = (float(last.sel(control=name)) for name in ("states", "templates of training"))
+    return (
+        f"{words.after_layer(int(last['layer']))} the Fourier regression reads "
+        f"{words.percent(seen)} of new numbers in templates that it has seen, and "
+        f"{words.percent(new)} in new ones."
     )
 
 

@@ -84,9 +84,10 @@ def controls_section(results: xr.DataTree) -> Section | None:
         title="Controls",
         views={"controls": figures.accuracy_panels(groups, layers)},
         caption=Caption(
-            text="States of the numbers; states of the same texts one token earlier; those of a "
-            "net of the same shape without training; numbers that are dealt anew to each other; "
-            "and no net at all: indicators of the number's token and of the three before it.",
+            text="States of the numbers; the same where only numbers are held out, and the probe "
+            "has seen the templates; states of the same texts one token earlier; those of a net of "
+            "the same shape without training; numbers that are dealt anew to each other; and no "
+            "net at all: indicators of the number's token and of the three before it.",
             estimand=_ESTIMAND,
             n=_n(results["probes"].to_dataset()),
             interval=_INTERVAL,

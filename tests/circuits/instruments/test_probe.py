@@ -20,6 +20,7 @@ from mechnum.probes import (
     collect_states,
     layer_tables,
     leave_one_value_out,
+    probe_curves,
 )
 from mechnum.probes.tables import hold_out
 from mechnum.tasks.contexts import Context, context_prompts, ordinal_prompts
@@ -41,8 +42,16 @@ def test_all_parts_are_there():
     assert found.attrs["n_states"] == sum(group.places.numel() for group in numbers())
     controls = found["controls"].to_dataset()
     assert set(controls["control"].values) == {
-        "states", "one token earlier", "untrained net", "permuted numbers",
+        "states", "templates of training", "one token earlier", "untrained net",
+        "permuted numbers",
     }  # fmt: skip
+    seen = probe_curves(
+        {"fourier": FourierRegressionProbe()},
+        layer_tables(collect_states(reader(), numbers(), LAYERS)),
+        template_share=0.0,
+    )["accuracy"]
+    own = controls["accuracy"].sel(control="templates of training", probe="fourier")
+    np.testing.assert_array_equal(own, seen.sel(probe="fourier"))
     assert (controls["accuracy"].sel(control="permuted numbers") < 0.5).all()
     best = max(LAYERS, key=lambda layer: explained(layer))
     assert found.attrs["layer"] == best
