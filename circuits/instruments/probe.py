@@ -95,8 +95,9 @@ def measure_numbers(
     Returns:
         `/probes`: `probe_curves` of all probes; `/lenses`: `lens_accuracy`; `/controls`: the
         Fourier and the digit probe over `control` ("states", "templates of training", "one token
-        earlier", "untrained net", "permuted numbers"); `/spelling`: the same probes on tokens alone; `/residues`: accuracy
-        over (modulus, layer); `/sines`: the fitted sines of param-sin over (layer, sine);
+        earlier", "untrained net", "permuted numbers"); `/spelling`: the same probes on tokens
+        alone; `/residues`: accuracy over (modulus, layer); `/sines`: the fitted sines of param-sin
+        over (layer, sine);
         `/transfer/layers`, `/transfer/contexts` and `/transfer/kinds` (arithmetic and natural):
         `probe_transfer`; `/transfer/other_layers` and `/transfer/other_contexts`:
         `leave_one_out_transfer`, all of the Fourier probe. The attribute `layer` is where it
