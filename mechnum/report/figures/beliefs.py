@@ -29,12 +29,13 @@ def simplices(
     plane: Plane,
     colours: Sequence[str],
     hover: Sequence[str],
-    size: float = 3.5,
+    size: float,
 ) -> go.Figure:
     """The same prefixes in one panel after the other, coloured by their true belief.
 
     Args:
         panel_beliefs: beliefs [prefix, coordinate] by the title of the panel.
+        size: of the points, in pixels.
     """
     count = len(panel_beliefs)
     figure = panels(list(panel_beliefs), 400 if count < 3 else 300, count, horizontal_spacing=0.04)

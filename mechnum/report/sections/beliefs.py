@@ -185,12 +185,17 @@ def _distances(geometry: xr.Dataset, norm: str) -> Table:
         for target in at["target"].values:
             name = f"{space}: {str(target).removesuffix(' distributions')}"
             frame[name] = at.sel(space=space, target=target).values
+    text = (
+        "Do prefixes lie as far from each other as their beliefs do, or only as what they predict "
+        "next? Of the residuals themselves, and of the beliefs read from them."
+    )
+    if frame.isna().any(axis=None):
+        text += " Empty where all prefixes predict the same, so that there is no distance."
     return Table(
         title="Distances",
         frame=frame,
         caption=Caption(
-            text="Do prefixes lie as far from each other as their beliefs do, or only as what they "
-            "predict next? Of the residuals themselves, and of the beliefs read from them.",
+            text=text,
             estimand="squared correlation of the distances of pairs of prefixes",
         ),
     )

@@ -76,8 +76,9 @@ def simplex_section(results: xr.DataTree) -> Section | None:
         f"after {depth} tokens<br>{_belief(names, own)}"
         for depth, own in zip(tree["first_depth"].values[rows], beliefs[rows], strict=True)
     ]
+    size = 3.5 if len(rows) > 100 else 8
     figure = figures.simplices(
-        {"true beliefs": beliefs[rows]}, plane, colours_of(beliefs[rows]), hover
+        {"true beliefs": beliefs[rows]}, plane, colours_of(beliefs[rows]), hover, size
     )
     cut = f", {POINTS:,} of them" if len(rows) < len(beliefs) else ""
     data = pd.DataFrame(beliefs[rows], columns=pd.Index(names))
