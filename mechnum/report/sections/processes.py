@@ -76,7 +76,7 @@ def simplex_section(results: xr.DataTree) -> Section | None:
         f"after {depth} tokens<br>{_belief(names, own)}"
         for depth, own in zip(tree["first_depth"].values[rows], beliefs[rows], strict=True)
     ]
-    size = 3.5 if len(rows) > 100 else 8
+    size = 3.5 if len(rows) > 100 else 8.0
     figure = figures.simplices(
         {"true beliefs": beliefs[rows]}, plane, colours_of(beliefs[rows]), hover, size
     )
