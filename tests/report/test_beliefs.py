@@ -93,7 +93,7 @@ def test_panels_show_the_same_points_with_the_same_colours():
     beliefs = np.random.default_rng(0).dirichlet(np.ones(3), size=20)
     plane = plane_of(beliefs, np.ones(20), list("abc"), None)
     colours = colours_of(beliefs)
-    figure = simplices({"true": beliefs, "read": beliefs[::-1]}, plane, colours, ["h"] * 20)
+    figure = simplices({"true": beliefs, "read": beliefs[::-1]}, plane, colours, ["h"] * 20, 3.0)
     true, read = (trace for trace in figure.data if trace.mode == "markers")
     np.testing.assert_allclose(true.x, plane.points(beliefs)[:, 0], rtol=1e-5)
     np.testing.assert_allclose(read.y, plane.points(beliefs[::-1])[:, 1], rtol=1e-5)
