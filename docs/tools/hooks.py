@@ -1,4 +1,4 @@
-"""Pages that MkDocs makes from the sources: the reference, and the index of messages."""
+"""Pages that MkDocs makes: the reference, the index of messages, and the notebooks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from mkdocs.structure.files import File
 
 from docs.tools.messages import ErrorPage, Message, all_messages, error_pages
+from docs.tools.notebook_pages import notebook_page
+from docs.tools.notebooks import NOTEBOOKS
 from docs.tools.reference import PACKAGES, PublicName, public_names
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         **{f"reference/{slug(package)}.md": reference_page(package) for package in PACKAGES},
         "errors/index.md": errors_index(),
         "errors/all.md": all_errors(),
+        **{f"notebooks/{path.stem}.html": notebook_page(path) for path in NOTEBOOKS},
     }
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
