@@ -26,7 +26,8 @@ def _parts(figure: Figure) -> list[tuple[str, str]]:
 
 
 def _caption_html(figure: Figure) -> str:
-    lines = (f"<b>{escape(name)}</b> {escape(text)}" for name, text in _parts(figure))
+    parts = ((escape(name), escape(text, quote=False)) for name, text in _parts(figure))
+    lines = (f"<b>{name}</b> {text}" for name, text in parts)
     return f'<div style="max-width: 60em; font-size: 90%">{"<br>".join(lines)}</div>'
 
 

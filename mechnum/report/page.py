@@ -64,14 +64,13 @@ class Page:
         Raises:
             MechnumError: where the page has none of this title.
         """
-        figures = [block for block in self.blocks if isinstance(block, Figure)]
-        for figure in figures:
-            if figure.title == title:
-                return figure
-        raise MechnumError(
-            f"the page has no figure {title!r}: take one of "
-            f"{', '.join(repr(figure.title) for figure in figures) or 'another page'}"
-        )
+        figures = {
+            block.title: block for block in reversed(self.blocks) if isinstance(block, Figure)
+        }
+        if title not in figures:
+            names = ", ".join(map(repr, reversed(figures))) or "another page's"
+            raise MechnumError(f"the page has no figure {title!r}: take one of {names}")
+        return figures[title]
 
     def html(self) -> str:
         """The page as one HTML document."""
