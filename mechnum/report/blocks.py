@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from mechnum.report.maps import Maps
+from mechnum.report.notebook import display_figure
 from mechnum.report.plain import columns, plain
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Figure:
     `views` maps names to figures that share one place ("total", "direct", ...); with one view no
     switch is drawn. `alt` says in words what the figure shows, for those who cannot see it; `data`
     is what was drawn, as a table. `width` and `widest` are the least and largest width in pixels:
-    narrower screens scroll.
+    narrower screens scroll. A notebook shows the first view, and the caption below it.
     """
 
     kind: ClassVar[str] = "figure"
@@ -149,6 +150,9 @@ class Figure:
     def cut(self) -> str:
         """What was left out of the data table, in words; empty where nothing was."""
         return _cut(self.data, self.most)
+
+    def _ipython_display_(self) -> None:
+        display_figure(self)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mechnum.errors import MechnumError
 from mechnum.files import replacing
 from mechnum.report import assets, theme
 from mechnum.report.blocks import Attention, Block, Figure, Table
@@ -51,10 +52,29 @@ class Page:
     subtitle: str = ""
     parts: Sequence[Part] = ()
 
+    @property
+    def blocks(self) -> list[Block]:
+        """What all sections are made of, in the order of the page."""
+        sections = [*self.sections, *(own for part in self.parts for own in part.sections)]
+        return [block for section in sections for block in section.blocks]
+
+    def figure(self, title: str) -> Figure:
+        """The figure of this title, which a notebook shows with its caption; the first of several.
+
+        Raises:
+            MechnumError: where the page has none of this title.
+        """
+        figures = {
+            block.title: block for block in reversed(self.blocks) if isinstance(block, Figure)
+        }
+        if title not in figures:
+            names = ", ".join(map(repr, reversed(figures))) or "another page's"
+            raise MechnumError(f"the page has no figure {title!r}: take one of {names}")
+        return figures[title]
+
     def html(self) -> str:
         """The page as one HTML document."""
-        sections = [*self.sections, *(own for part in self.parts for own in part.sections)]
-        blocks = [block for section in sections for block in section.blocks]
+        blocks = self.blocks
         libraries = []
         # Maps in tables open as figures.
         opening = any(isinstance(block, Table) and block.maps is not None for block in blocks)

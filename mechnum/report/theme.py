@@ -36,7 +36,7 @@ _INK = {"light": "#1c2127", "dark": "#e4e7eb"}
 _MUTED = {"light": "#59636e", "dark": "#a3adb8"}
 _GRID = {"light": "#e3e6ea", "dark": "#30363f"}
 _ZERO = {"light": "#9aa3ad", "dark": "#6b7580"}
-_GROUND = {"light": "#ffffff", "dark": "#14171c"}
+GROUND = {"light": "#ffffff", "dark": "#14171c"}
 
 
 def band(colour: str, alpha: float = 0.16) -> str:
@@ -77,7 +77,7 @@ def template(mode: str) -> dict[str, Any]:
                 },
             },
             "hoverlabel": {
-                "bgcolor": _GROUND[mode],
+                "bgcolor": GROUND[mode],
                 "bordercolor": _ZERO[mode],
                 "font": {"family": FONT, "color": _INK[mode]},
                 "align": "left",

@@ -20,7 +20,8 @@ DIGITS = 6  # Significant digits of the numbers in pages; results.nc keeps all o
 @cache
 def _template() -> go.layout.Template:
     # plotly checks a template value by value, which takes longer than all else in a figure.
-    return go.layout.Template(theme.template("light"))
+    # Pages have grounds of their own; in a dark notebook, dark ink needs its light one.
+    return go.layout.Template(theme.template("light"), layout_paper_bgcolor=theme.GROUND["light"])
 
 
 def canvas(height: int, **layout: Any) -> go.Figure:

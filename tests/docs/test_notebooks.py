@@ -1,0 +1,100 @@
+"""The notebooks hold what their cells print, and ask for nothing outside themselves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbclient")
+pytest.importorskip("nbconvert")
+
+import nbformat
+from nbclient.exceptions import CellExecutionError
+from nbformat import v4
+
+from docs.tools.notebook_pages import notebook_page
+from docs.tools.notebooks import NOTEBOOKS, SVG, NotebookError, check, write
+from tests.report.devtools import Browser, find_chromium
+
+ROOT = Path(__file__).parents[2]
+# Names of the language of SVG, which nothing is fetched from.
+ELSEWHERE = re.compile(r"https?://(?!www\.w3\.org/)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_cells_print_what_the_notebook_holds(path):
+    check(path)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_whole_and_small(path):
+    """With pictures, without warnings and errors, and with the cell that Colab needs."""
+    notebook = nbformat.read(path, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    outputs = [output for cell in code for output in cell.outputs]
+    pictures = [output.data[SVG] for output in outputs if SVG in output.get("data", ())]
+    assert "%pip install" in code[0].source
+    assert not code[0].outputs
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert {output.output_type for output in outputs} <= {
+        "stream", "display_data", "execute_result",
+    }  # fmt: skip
+    assert "stderr" not in {output.get("name") for output in outputs}
+    assert pictures
+    assert not any(ELSEWHERE.search(picture) for picture in pictures)
+    assert 10 <= len(notebook.cells) <= 26
+    assert path.stat().st_size < 1_000_000
+
+
+def test_every_notebook_is_listed():
+    listed = (ROOT / "docs" / "notebooks" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"\((\w+)\.html\)", listed) == [path.stem for path in NOTEBOOKS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_page_of_a_notebook_needs_nothing_else(path, tmp_path):
+    """In a browser without a network: no request, no complaint, every figure drawn, all links."""
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium here: `apt-get install chromium`")
+    for other in NOTEBOOKS:
+        (tmp_path / f"{other.stem}.html").touch()
+    page = tmp_path / f"{path.stem}.html"
+    page.write_text(notebook_page(path), encoding="utf-8")
+    with Browser(program) as browser:
+        browser.open(page)
+        assert browser.requests == [page.as_uri()]
+        assert browser.complaints == []
+        assert browser.run("document.images.length") > 0
+        assert browser.run("[...document.images].every(image => image.naturalWidth > 100)")
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+        links = browser.run("[...document.links].map(link => link.href)")
+    near = [link.partition("#")[0] for link in links if link.startswith("file:")]
+    assert all(Path(link.removeprefix("file://")).is_file() for link in near)
+
+
+@pytest.mark.slow
+def test_other_output_is_found_and_can_be_written(tmp_path):
+    """A notebook that shows something else fails, and is right after it was written."""
+    path = tmp_path / "small.ipynb"
+    shown = v4.new_output("stream", text="3\n")
+    nbformat.write(v4.new_notebook(cells=[v4.new_code_cell("print(1 + 1)", outputs=[shown])]), path)
+    with pytest.raises(NotebookError, match="holds\n3"):
+        check(path)
+    write(path)
+    first = path.read_text()
+    check(path)
+    write(path)
+    assert path.read_text() == first
+
+
+@pytest.mark.slow
+def test_a_cell_that_fails_fails(tmp_path):
+    path = tmp_path / "small.ipynb"
+    nbformat.write(v4.new_notebook(cells=[v4.new_code_cell("1 / 0")]), path)
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        check(path)
