@@ -16,6 +16,7 @@ from mechnum.probes import (
     SinProbe,
     value_split,
 )
+from mechnum.probes.regression import PERIODS
 from mechnum.probes.sinusoidal import LearntSines
 
 from .planted import circles
@@ -145,7 +146,7 @@ def test_default_settings_and_five_seeds(kind):
             waves = np.concatenate([f(2 * np.pi * digits / 10) for f in (np.cos, np.sin)], axis=1)
             states = waves @ axes
         else:
-            periods = (10, 100, 1000) if kind == "number circles" else (2, 5, 10, 20, 100, 500)
+            periods = (10, 100, 1000) if kind == "number circles" else PERIODS
             states = circles(NUMBERS, periods, noise=0.05, seed=seed)
         train, test = value_split(NUMBERS, (0.95, 0.05), seed)
         probe = ParamSinProbe(seed=seed, **ALL).fit(states[train], train)
