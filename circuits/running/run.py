@@ -141,6 +141,8 @@ class PreparedRun:
 def prepared(name: str, settings: Mapping[str, Any] | None = None) -> PreparedRun:
     """The circuit of this name with these settings; see `run_circuit`."""
     circuit = find_circuit(name)
+    # Wrong figures are said now, and not after hours of measuring.
+    _ = circuit.published
     recipe = circuit.recipe.changed(settings or {})
     return PreparedRun(circuit, recipe, steps_of(recipe))
 
@@ -166,8 +168,8 @@ def run_circuit(
         settings: `task`, `seed`, `n_pairs` (of all steps), and `steps.NAME.SETTING`.
 
     Raises:
-        MechnumError: there is no such circuit, setting or model, a value does not fit, the folder
-            cannot be written, or no step suits the model.
+        MechnumError: there is no such circuit, setting or model, a value does not fit, the
+            circuit's files are wrong, the folder cannot be written, or no step suits the model.
     """
     ready = prepared(name, settings)
     wanted = ready.recipe.model if model is None else model
