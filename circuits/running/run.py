@@ -14,9 +14,10 @@ import xarray as xr
 from mechnum.circuits.running.catalogue import CircuitFolder, find_circuit
 from mechnum.circuits.running.comparison import beside_the_paper
 from mechnum.circuits.running.context import Context
-from mechnum.circuits.running.recipe import Recipe
+from mechnum.circuits.running.recipe import SHARED, Recipe
 from mechnum.circuits.running.steps import Step, measured, steps_of
 from mechnum.circuits.running.store import Store, code_digest
+from mechnum.errors import MechnumError
 from mechnum.models import Model, load
 from mechnum.models.digest import weights_digest
 from mechnum.patching.circuit.results import circuit_of
@@ -143,8 +144,16 @@ def prepared(name: str, settings: Mapping[str, Any] | None = None) -> PreparedRu
     circuit = find_circuit(name)
     # Wrong figures are said now, and not after hours of measuring.
     _ = circuit.published
-    recipe = circuit.recipe.changed(settings or {})
-    return PreparedRun(circuit, recipe, steps_of(recipe))
+    given = settings or {}
+    recipe = circuit.recipe.changed(given)
+    steps = steps_of(recipe)
+    for shared in SHARED:
+        if shared in given and not any(step.shares(shared) for step in steps):
+            own = f"steps.{steps[0].name}.SETTING"
+            raise MechnumError(
+                f"no step of {name} takes {shared} from the run: leave it out, or give {own}"
+            )
+    return PreparedRun(circuit, recipe, steps)
 
 
 def run_circuit(

@@ -48,11 +48,16 @@ def test_trigonometry_is_set_beside_the_same_quantity_alone():
     asked = {
         "largest_score": {"metric", "task", "folds"},
         "largest_of_variables": {"metric", "task", "folds"},
-        **dict.fromkeys(
-            ["needed", "share_of_first", "heads_of_class", "validated", "summed", "of_mlp",
-             "kept_neurons", "fitted_neurons", "direct_and_sum"], {"metric", "task"}
-        ),
-    }  # fmt: skip
+        "needed": {"metric", "task"},
+        "share_of_first": {"metric", "task"},
+        "heads_of_class": {"metric", "task"},
+        "validated": {"metric", "task"},
+        "summed": {"metric", "task"},
+        "of_mlp": {"metric", "task"},
+        "kept_neurons": {"metric", "task"},
+        "fitted_neurons": {"metric", "task"},
+        "direct_and_sum": {"metric", "task"},
+    }
     figures = find_circuit("trigonometry").published.figures
     for figure in figures:
         assert asked.get(figure.reading, set()) <= set(figure.requires), figure.name

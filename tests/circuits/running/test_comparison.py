@@ -148,7 +148,10 @@ def test_what_a_figure_needs_is_what_would_give_it(site, clock_59):
 @pytest.mark.parametrize(
     ("figure", "said"),
     [
-        ('steps = ["frist"]\nreading = "value"', "two: there is no step 'frist': did you mean first"),
+        (
+            'steps = ["frist"]\nreading = "value"',
+            "two: there is no step 'frist': did you mean first",
+        ),
         ('steps = ["first"]\nreading = "valeu"', "there is no reading 'valeu': did you mean value"),
         ("vlaue = 3", "there is no key 'vlaue': did you mean value"),
     ],
