@@ -155,7 +155,8 @@ def prepared(circuit: CircuitFolder, settings: Mapping[str, Any] | None = None) 
         if shared in given and not any(step.shares(shared) for step in steps):
             own = f"steps.{steps[0].name}.SETTING"
             raise MechnumError(
-                f"no step of {circuit.name} takes {shared} from the run: leave it out, or give {own}"
+                f"no step of {circuit.name} takes {shared} from the run: leave it out, or give "
+                f"{own}"
             )
     return PreparedRun(circuit, recipe, steps)
 
