@@ -40,7 +40,9 @@ def test_what_was_found_is_said_once():
     )
     made = run_page(tree, lambda results: page(results.attrs["step"]))
     (found,) = [section for section in made.sections if section.title == FOUND]
-    assert found.blocks[0].points == [
+    (text,) = found.blocks
+    assert isinstance(text, Text)
+    assert text.points == [
         ("One", f"{RIGHT} A: 0.5. B: 1."),
         ("Two", "A: 0.75."),
         ("Bare", "Shows bare."),
