@@ -8,13 +8,16 @@ from functools import cached_property
 from importlib import import_module, resources
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mechnum.circuits
-from mechnum.circuits.running.published import Published
+from mechnum.circuits.running.published import Published, PublishedFigure
 from mechnum.circuits.running.recipe import Recipe, parse_recipe
 from mechnum.errors import MechnumError
 from mechnum.toml_files import checked, read_toml, unknown
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 GROUP = "mechnum.circuits"
 """Entry points of this group name packages that hold a circuit."""
@@ -52,12 +55,35 @@ class CircuitFolder:
         """The figures that the paper reports; none where there is no such file.
 
         Raises:
-            MechnumError: the file is wrong.
+            MechnumError: the file is wrong, or names a step or a reading that there is not.
         """
         path = self.folder / "published.toml"
         if not path.is_file():
             return Published()
-        return checked(Published, read_toml(path), str(path), Published.keys())
+        published = checked(Published, read_toml(path), str(path), Published.keys())
+        steps = {step.name for step in self.recipe.steps}
+        for figure in published.figures:
+            for step in figure.steps:
+                if step not in steps:
+                    raise MechnumError(f"{path}: {figure.name}: {unknown('step', step, steps)}")
+            if figure.reading is not None:
+                self.reading(figure.reading)
+        return published
+
+    def read(self, figure: PublishedFigure, results: xr.DataTree) -> float:
+        """A figure as its reading finds it in a step's results.
+
+        Raises:
+            MechnumError: the reading fails, or gives no number.
+        """
+        try:
+            return float(self.reading(str(figure.reading))(results, **figure.arguments))
+        except Exception as error:  # Another package's code may fail in any way.
+            reason = " ".join(str(error).split()) or "no reason given"
+            raise MechnumError(
+                f"circuit {self.name}: the reading {figure.reading} of {figure.name!r} fails with "
+                f"{type(error).__name__} ({reason}): correct it, or the figure's arguments"
+            ) from error
 
     def reading(self, name: str) -> Any:
         """The function of this name in the module `readings`.

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from mechnum.circuits.running.catalogue import CircuitFolder, find_circuit
-from mechnum.circuits.running.published import KINDS, PaperModel, PublishedFigure
+from mechnum.circuits.running.published import KINDS, Kind, PaperModel, PublishedFigure
 from mechnum.errors import MechnumError
 from mechnum.models import Model, TokenTable
 from mechnum.toml_files import unknown
@@ -85,13 +85,12 @@ def _row(
     paper = circuit.published.models[figure.model]
     model, results = _nearest(figure, paper, model, steps)
     kind = paper.kinship(model)
-    measured, needs = np.nan, paper.name
+    measured, needs = np.nan, _needed(figure, paper, kind)
     if results is not None and paper.is_measured_on(kind):
         if lacks := _lacks(figure, results):
             needs = lacks
         else:
-            read = circuit.reading(str(figure.reading))
-            measured = float(read(results, **figure.arguments))
+            measured = circuit.read(figure, results)
     value, lower, upper = (
         np.nan if end is None else end for end in (figure.value, figure.lower, figure.upper)
     )
@@ -124,6 +123,14 @@ def _nearest(
     if not there:
         return model, None
     return min(there, key=lambda step: KINDS.index(paper.kinship(step[0])))
+
+
+def _needed(figure: PublishedFigure, paper: PaperModel, kind: Kind) -> str:
+    """What a figure that these results do not give needs: the paper's model, a step that there is
+    not, or both; on the paper's own model another setting of its steps."""
+    if figure.reading is None:
+        return "a step for it" if kind == KINDS[0] else f"{paper.name} and a step for it"
+    return "other settings" if kind == KINDS[0] else paper.name
 
 
 def _lacks(figure: PublishedFigure, results: xr.DataTree) -> str:

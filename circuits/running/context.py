@@ -42,6 +42,11 @@ class Settings(BaseModel):
         return ()
 
 
+def is_process(name: str) -> bool:
+    """Whether what a model does is predicting a hidden process rather than answering questions."""
+    return name.endswith(".toml") or name.partition(":")[0] in NAMES
+
+
 @dataclass(frozen=True, eq=False)
 class Context:
     """What is measured.
@@ -74,8 +79,7 @@ class Context:
     @property
     def is_process(self) -> bool:
         """Whether the model predicts a hidden process rather than answers questions."""
-        name = self.task_name
-        return name.endswith(".toml") or name.partition(":")[0] in NAMES
+        return is_process(self.task_name)
 
     @property
     def task(self) -> Task:

@@ -13,16 +13,19 @@ import xarray as xr
 
 from mechnum.circuits.running.catalogue import CircuitFolder, find_circuit
 from mechnum.circuits.running.comparison import beside_the_paper
-from mechnum.circuits.running.context import Context
-from mechnum.circuits.running.recipe import Recipe
+from mechnum.circuits.running.context import Context, is_process
+from mechnum.circuits.running.recipe import SHARED, Recipe
 from mechnum.circuits.running.steps import Step, measured, steps_of
 from mechnum.circuits.running.store import Store, code_digest
+from mechnum.errors import MechnumError
 from mechnum.models import Model, load
 from mechnum.models.digest import weights_digest
 from mechnum.patching.circuit.results import circuit_of
 from mechnum.patching.provenance import model_attributes
 from mechnum.progress import working
 from mechnum.report import save
+from mechnum.tasks import parse
+from mechnum.tasks.processes import find_process
 
 STEPS_FOLDER = "steps"
 """Where the results of steps are stored, in the folder of a run."""
@@ -138,11 +141,24 @@ class PreparedRun:
         return xr.Dataset(attrs=attrs | ({"left_out": json.dumps(left_out)} if left_out else {}))
 
 
-def prepared(name: str, settings: Mapping[str, Any] | None = None) -> PreparedRun:
-    """The circuit of this name with these settings; see `run_circuit`."""
-    circuit = find_circuit(name)
-    recipe = circuit.recipe.changed(settings or {})
-    return PreparedRun(circuit, recipe, steps_of(recipe))
+def prepared(circuit: CircuitFolder, settings: Mapping[str, Any] | None = None) -> PreparedRun:
+    """The circuit with these settings; see `run_circuit`."""
+    # Wrong figures are said now, and not after hours of measuring.
+    _ = circuit.published
+    given = settings or {}
+    recipe = circuit.recipe.changed(given)
+    steps = steps_of(recipe)
+    if recipe.task is not None:
+        # Said now: a step that has another model would be measured, and the others left out.
+        _ = find_process(recipe.task) if is_process(recipe.task) else parse(recipe.task)
+    for shared in SHARED:
+        if shared in given and not any(step.shares(shared) for step in steps):
+            own = f"steps.{steps[0].name}.SETTING"
+            raise MechnumError(
+                f"no step of {circuit.name} takes {shared} from the run: leave it out, or give "
+                f"{own}"
+            )
+    return PreparedRun(circuit, recipe, steps)
 
 
 def run_circuit(
@@ -166,10 +182,10 @@ def run_circuit(
         settings: `task`, `seed`, `n_pairs` (of all steps), and `steps.NAME.SETTING`.
 
     Raises:
-        MechnumError: there is no such circuit, setting or model, a value does not fit, the folder
-            cannot be written, or no step suits the model.
+        MechnumError: there is no such circuit, setting or model, a value does not fit, the
+            circuit's files are wrong, the folder cannot be written, or no step suits the model.
     """
-    ready = prepared(name, settings)
+    ready = prepared(find_circuit(name), settings)
     wanted = ready.recipe.model if model is None else model
     return ready.on(wanted if isinstance(wanted, Model) else _loaded(wanted), out)
 

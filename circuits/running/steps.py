@@ -32,6 +32,10 @@ class Step:
         """By which other steps need it."""
         return self.entry.name
 
+    def shares(self, name: str) -> bool:
+        """Whether it takes this setting from the recipe, having none of its own."""
+        return name in self.instrument.settings.model_fields and name not in self.entry.settings
+
 
 class _Refused(MechnumError):
     """A step does not suit the model; the others may."""

@@ -17,6 +17,8 @@ def accuracy(results: xr.DataTree) -> float:
 
 def largest_score(results: xr.DataTree, position: str, method: str) -> float:
     """The largest causal score over layers, of the mean over pairs."""
+    if position not in results["helix"].children:
+        return np.nan
     return _largest(values(results, f"helix/{position}", "score"), method)
 
 

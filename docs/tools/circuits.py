@@ -30,7 +30,8 @@ def cell(text: str) -> str:
 
 def _page(circuit: CircuitFolder) -> Iterator[str]:
     published = circuit.published
-    yield (circuit.folder / "README.md").read_text(encoding="utf-8")
+    text = (circuit.folder / "README.md").read_text(encoding="utf-8")
+    yield text.replace("in `docs/costs.md`", "in [what a recipe costs](../costs.md)")
     yield f"## The {len(published.figures)} published figures\n"
     yield (
         f"{published.source}. Where no step is named, the figure is of a quantity that no step "

@@ -48,13 +48,17 @@ def run(
     changed setting measures only what depends on it. Writes report.html, results.nc, and
     circuit.json where a step finds a circuit, into DIR.
     """
+    from mechnum.circuits.running.catalogue import find_circuit
+
     check_writable(out)
     settings = _settings(changed or [])
+    # A slip in the name is said before the seconds that the libraries take to load.
+    named = find_circuit(circuit)
     with bars(quiet):
         with working("loading the libraries"):
             from mechnum.circuits.running.run import prepared
             from mechnum.report import run_summary
-        ready = prepared(circuit, settings)
+        ready = prepared(named, settings)
         loaded = load_model(model or ready.recipe.model, device, dtype)
         try:
             found = ready.on(loaded, out)

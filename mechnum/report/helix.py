@@ -19,7 +19,7 @@ from mechnum.report.sections.controls import (
     structure_section,
     variables_section,
 )
-from mechnum.report.sections.helix import helix_section
+from mechnum.report.sections.helix import IN_PLANES, helix_section
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
 from mechnum.report.sections.published import published_section
@@ -187,6 +187,7 @@ def _space_section(results: xr.DataTree) -> Section | None:
                     text="The mean state of each number, by its coordinates in one plane of the "
                     "fitted helix and along its linear direction; the grey curve is the fit. Drag "
                     "to turn it.",
+                    estimand=IN_PLANES,
                     n=f"{frame['number'].nunique():,} numbers",
                 ),
                 alt="Numbers along a helix in three dimensions.",

@@ -21,6 +21,9 @@ from mechnum.report.summary import bare_table
 if TYPE_CHECKING:
     from rich.console import Group
 
+FOUND = "What was found"
+"""The title of the section, on each page, that says it in words."""
+
 _SAID_ABOVE = ("steps", "title", "question", "paper", "left_out")
 
 
@@ -34,7 +37,7 @@ def run_page(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Pa
     pages = {step["name"]: page_of(_of_step(results, step)) for step in steps if step["found"]}
     sections = [
         Section("What was asked", [Text([str(attrs["question"]), f"{attrs['paper']}."])]),
-        Section("What was found", [Text(points=_points(results, pages))]),
+        Section(FOUND, [Text(points=_points(results, pages))]),
         published_section(results),
     ]
     made = [
@@ -100,15 +103,37 @@ def _part(step: dict[str, Any], page: Page) -> Part:
     return Part(title=step["title"], sections=page.sections, lead=lead.strip())
 
 
+_FINDINGS = 2
+"""Of a step, that the summary of the run repeats."""
+
+
 def _points(results: xr.DataTree, pages: Mapping[str, Page]) -> list[tuple[str, str]]:
-    """Each step in a sentence: what its own page leads with."""
-    points = []
+    """Each step in a few sentences: what its own page leads with and finds first, and nothing that
+    a step before it said."""
+    points, said = [], ""
     for step in _steps(results):
-        if step["found"]:
-            points.append((step["title"], pages[step["name"]].lead or step["shows"]))
-        else:
+        if not step["found"]:
             points.append((f"Left out: {step['title']}", f"{step['why']}."))
+            continue
+        page = pages[step["name"]]
+        sentences = [page.lead] if page.lead.casefold() not in said else []
+        said += page.lead.casefold()
+        new = [own for own in _findings(page) if own[1].casefold().removesuffix(".") not in said]
+        sentences += [f"{name}: {text}" for name, text in new[:_FINDINGS]]
+        said += "".join(text.casefold() for _, text in new[:_FINDINGS])
+        points.append((step["title"], " ".join(sentences) or step["shows"]))
     return points
+
+
+def _findings(page: Page) -> list[tuple[str, str]]:
+    return [
+        point
+        for section in page.sections
+        if section.title == FOUND
+        for block in section.blocks
+        if isinstance(block, Text)
+        for point in block.points
+    ]
 
 
 def _settings_section(steps: list[dict[str, Any]]) -> Section:

@@ -12,7 +12,7 @@ _METRICS = {
     "logit_diff": ("logit(y) \N{MINUS SIGN} logit(y\N{PRIME})", "logits"),
     "logprob": ("log-probability of y", "nats"),
     "prob": ("probability of y", "probability"),
-    "logit": ("logit(y), which a shift of all logits changes too", "logits"),
+    "logit": ("logit(y) (which a shift of all logits changes too)", "logits"),
 }
 _DIRECTIONS = {
     "denoise": ("corrupt", "clean"),

@@ -13,6 +13,7 @@ from mechnum.circuits.clock_pizza import readings as pizza
 from mechnum.circuits.fourier_features import readings as fourier
 from mechnum.circuits.grokking import readings as grokking
 from mechnum.circuits.heuristics import readings as heuristics
+from mechnum.circuits.running.catalogue import find_circuit
 from mechnum.circuits.trigonometry import readings as trigonometry
 from mechnum.circuits.universal_numbers import readings as universal
 
@@ -38,6 +39,29 @@ def test_trigonometry_scores_by_method_and_layer():
     ):
         assert [read(method) for method in methods] == [10, 8, 9.5]
         assert np.isnan(read("circle"))
+    # Where the step looked at another position there is no such score.
+    assert np.isnan(trigonometry.largest_score(found, "b", "full"))
+
+
+def test_trigonometry_is_set_beside_the_same_quantity_alone():
+    # The paper's scores are raw logits of pairs of its task, with helices fitted in sample.
+    asked = {
+        "largest_score": {"metric", "task", "folds"},
+        "largest_of_variables": {"metric", "task", "folds"},
+        "needed": {"metric", "task"},
+        "share_of_first": {"metric", "task"},
+        "heads_of_class": {"metric", "task"},
+        "validated": {"metric", "task"},
+        "summed": {"metric", "task"},
+        "of_mlp": {"metric", "task"},
+        "kept_neurons": {"metric", "task"},
+        "fitted_neurons": {"metric", "task"},
+        "direct_and_sum": {"metric", "task"},
+    }
+    figures = find_circuit("trigonometry").published.figures
+    for figure in figures:
+        assert asked.get(figure.reading, set()) <= set(figure.requires), figure.name
+    assert asked.keys() <= {figure.reading for figure in figures}
 
 
 def test_trigonometry_of_a_clock():

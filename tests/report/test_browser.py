@@ -200,6 +200,25 @@ def test_prints_in_light_with_all_figures(browser, report):
 
 
 @pytest.mark.slow
+def test_sentences_in_tables_are_broken_into_lines_and_all_columns_are_printed(browser, tmp_path):
+    sentence = "What must be known to compare the two, in a sentence that is long. " * 4
+    columns = {name: ["some words of it", "x"] for name in "abcdef"}
+    frame = pd.DataFrame({**columns, "number": [0.123456, 2.0], "note": [sentence, ""]})
+    table = Table(title="Long", frame=frame, caption=Caption(text="Sentences."))
+    path = Page(title="T", sections=[Section("S", [table])]).save(tmp_path / "long.html")
+    browser.open(path)
+    browser.wait_for("document.querySelectorAll('tbody tr').length === 2")
+    wide = "document.querySelector('tbody tr').lastElementChild.getBoundingClientRect().width"
+    assert 100 < browser.run(wide) < 450
+    browser.resize(800, 1100)
+    browser.prefer("light", media="print")
+    fits = (
+        "document.querySelector('table').scrollWidth <= document.querySelector('main').clientWidth"
+    )
+    assert browser.run(fits)
+
+
+@pytest.mark.slow
 def test_a_table_of_46080_neurons(browser, tmp_path):
     rng = np.random.default_rng(0)
     count = 46_080

@@ -17,6 +17,7 @@ from mechnum.report.figures.style import (
     panel_place,
     panels,
     series,
+    share_scale,
     values,
 )
 
@@ -105,11 +106,7 @@ def accuracy_map(
     figure.update_yaxes(
         title=axes[1], showgrid=False, zeroline=False, autorange="reversed", **label_ticks(rows, 33)
     )
-    bar = {"title": {"text": title, "side": "right"}, "tickformat": ".0%"}
-    figure.update_layout(
-        coloraxis={"autocolorscale": True, "cmin": 0, "cmax": 1, "colorbar": bar},
-        margin={"t": 16},
-    )
+    figure.update_layout(coloraxis=share_scale(title, "right"), margin={"t": 16})
     return figure
 
 

@@ -17,6 +17,7 @@ from mechnum.report.figures.style import (
     effect_scale,
     label_ticks,
     series,
+    share_scale,
     values,
 )
 
@@ -24,12 +25,15 @@ _WRITTEN = 12  # Cells along an axis up to which their values are written.
 _OFFSET = 0.2  # Between the nulls of one value, in places along the axis.
 
 
-def labelled_map(table: xr.DataArray, title: str, titles: tuple[str, str]) -> go.Figure:
+def labelled_map(
+    table: xr.DataArray, title: str, titles: tuple[str, str], signed: bool = True
+) -> go.Figure:
     """A map over two axes of names, the first down and the second across, of values up to 1.
 
     Args:
         title: of the colours.
         titles: of the axis down and the axis across.
+        signed: whether values may be below 0, as far as -1.
     """
     down, across = ([str(name) for name in table[dim].values] for dim in table.dims)
     z = table.values.astype(float)
@@ -56,7 +60,7 @@ def labelled_map(table: xr.DataArray, title: str, titles: tuple[str, str]) -> go
         )
     grid = {"showgrid": False, "zeroline": False}
     figure.update_layout(
-        coloraxis=effect_scale(1.0, title),
+        coloraxis=effect_scale(1.0, title) if signed else share_scale(title),
         xaxis={"title": {"text": titles[1]}, "tickangle": -60, **grid, **label_ticks(across, 40)},
         yaxis={"title": {"text": titles[0]}, "autorange": "reversed", **grid,
                **label_ticks(down, 40)},

@@ -120,6 +120,12 @@ def effect_scale(largest: float, unit: str) -> dict[str, Any]:
     return {"cmin": -end, "cmax": end, "cmid": 0, "colorbar": bar}
 
 
+def share_scale(title: str, side: str = "top") -> dict[str, Any]:
+    """The colour axis of shares, from 0 to 1; `side` is where the bar has its title."""
+    bar = {"title": {"text": title, "side": side}, "tickformat": ".0%"}
+    return {"autocolorscale": True, "cmin": 0, "cmax": 1, "colorbar": bar}
+
+
 def whiskers(frame: pd.DataFrame, value: str) -> dict[str, Any]:
     """Error bars from `value` to the ends of its interval; none where there is no interval."""
     mean, low, high = (

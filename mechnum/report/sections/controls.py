@@ -178,6 +178,8 @@ def continuity_section(results: xr.DataTree) -> Section | None:
                 views={"loop": figures.continuity_loop(dataset)},
                 caption=Caption(
                     text=text,
+                    estimand="Circular rank correlation of the held-out numbers with their angles; "
+                    "distance from the angle 2πn/T",
                     n=f"{int(attrs['n_held_out'])} held-out numbers of {len(frame)}",
                     null=f"{int(attrs['permutations']):,} permutations of their angles; a chance "
                     "order has an agreement near 1/√n and a distance of 90°",
@@ -220,7 +222,12 @@ def structure_section(results: xr.DataTree) -> Section | None:
             Figure(
                 title="A line, and distances that ripple",
                 views={"structure": figures.structure_of_numbers(dataset)},
-                caption=Caption(text=text, n=f"{dataset.sizes['number']:,} numbers"),
+                caption=Caption(
+                    text=text,
+                    estimand="First principal component of the mean states; mean distance, and "
+                    "1 − cosine, of all numbers that differ by as much",
+                    n=f"{dataset.sizes['number']:,} numbers",
+                ),
                 alt="The first principal component by number, and distance by difference.",
                 data=frame,
                 width=640,

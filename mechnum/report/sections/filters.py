@@ -90,6 +90,7 @@ def errors_section(results: xr.DataTree) -> Section | None:
                         text="How far the predicted number is from the answer, over all wrong "
                         "prompts whose prediction is a number. Conditions without such errors, and "
                         "random directions, are left out.",
+                        estimand="predicted number − answer",
                         n=words.count_range([int(own["count"].sum()) for own in views.values()],
                                             "wrong prompts"),
                     ),

@@ -78,6 +78,12 @@ def _scores(
     )
 
 
+IN_PLANES = (
+    "Least-squares coordinates of each number's mean state on the directions of the fitted helix, "
+    "which was fitted to these states too: how well it predicts others is not seen here"
+)
+
+
 def _planes(dataset: xr.Dataset) -> Figure:
     frame = figures.planes_frame(dataset)
     attrs = dataset.attrs
@@ -99,7 +105,7 @@ def _planes(dataset: xr.Dataset) -> Figure:
         title="The helix in its planes",
         views={view: figures.planes(frame, view) for view in ("number", "phase")},
         switch="Colour",
-        caption=Caption(text=text, n=f"{frame['number'].nunique():,} numbers"),
+        caption=Caption(text=text, estimand=IN_PLANES, n=f"{frame['number'].nunique():,} numbers"),
         alt="Scatter plots of the states of numbers in the planes of the periods "
         f"{words.listed(periods)}.",
         data=frame,

@@ -178,6 +178,7 @@ def _periods(results: xr.DataTree, counts: pd.DataFrame) -> Figure:
                 if "frequencies" in results.children
                 else ""
             ),
+            estimand="Number of neurons by T_in and T_out; share of those where the two are equal",
             n=f"{int(counts.to_numpy().sum()):,} of {found.sizes['node']:,} neurons have both",
             null=f"T_out permuted among these neurons, {found.attrs['permutations']:,} times",
         ),

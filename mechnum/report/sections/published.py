@@ -28,7 +28,8 @@ def published_section(results: xr.DataTree) -> Section | None:
         frame=published_frame(found),
         caption=Caption(
             text=f"Published: {found.attrs['source']}. {_caution(found)} A figure that is not "
-            "measured here says what it needs: the paper's model, or a setting."
+            "measured here says what it needs: the paper's model, a setting, or a step that this "
+            "circuit does not have."
         ),
     )
     return Section("Published figures", [table], published_words(found))

@@ -140,7 +140,9 @@ def transfer_section(results: xr.DataTree) -> Section | None:
             Figure(
                 title=f"Probes of {what}, on other models",
                 views={
-                    title: figures.labelled_map(table, "accuracy", ("trained on", "tested on"))
+                    title: figures.labelled_map(
+                        table, "accuracy", ("trained on", "tested on"), signed=False
+                    )
                     for title, table in views.items()
                 },
                 caption=Caption(

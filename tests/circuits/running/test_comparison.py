@@ -112,7 +112,8 @@ note = "Why."
 @pytest.fixture
 def compared(site, clock_59):
     text = FIGURES.format(fingerprint=clock_59.fingerprint)
-    planted.package(site, "compared", published=text)
+    recipe = planted.RECIPE + planted.STEPS + planted.step("absent", "refused")
+    planted.package(site, "compared", recipe, published=text)
     planted.distribution(site, compared="compared")
     return mn.run_circuit("compared", clock_59)
 
@@ -124,9 +125,53 @@ def test_every_figure_is_a_row_and_only_the_very_model_meets_a_tolerance(compare
     ]  # fmt: skip
     np.testing.assert_equal(table["measured"].values, [2, 4, 2, np.nan, np.nan, np.nan])
     assert table["within"].values.tolist() == ["yes", "no", "", "", "", ""]
-    assert table["needs"].values.tolist() == ["", "", "", "Big", "metric logit", "Same"]
+    assert table["needs"].values.tolist() == ["", "", "", "Big", "metric logit", "a step for it"]
     assert table["kind"].values.tolist() == [KINDS[i] for i in (0, 0, 1, 3, 1, 0)]
     np.testing.assert_equal(table["upper"].values[1::4], [3.5, 9])
+
+
+def test_what_a_figure_needs_is_what_would_give_it(site, clock_59):
+    text = FIGURES.format(fingerprint=clock_59.fingerprint).split("[[figures]]")[0]
+    for number, (model, reading) in enumerate(
+        [("big", ""), ("big", "value"), ("same", ""), ("same", "nothing")]
+    ):
+        text += f'[[figures]]\nname = "{number}"\nvalue = 1\nmodel = "{model}"\nplace = "p"\n'
+        text += f'steps = ["first"]\nreading = "{reading}"\n' if reading else ""
+    place = planted.package(site, "needing", published=text)
+    with (place / "readings.py").open("a") as file:
+        file.write("def nothing(results):\n    return float('nan')\n")
+    planted.distribution(site, needing="needing")
+    needs = mn.run_circuit("needing", clock_59).results["published"]["needs"].values.tolist()
+    assert needs == ["Big and a step for it", "Big", "a step for it", "other settings"]
+
+
+@pytest.mark.parametrize(
+    ("figure", "said"),
+    [
+        (
+            'steps = ["frist"]\nreading = "value"',
+            "two: there is no step 'frist': did you mean first",
+        ),
+        ('steps = ["first"]\nreading = "valeu"', "there is no reading 'valeu': did you mean value"),
+        ("vlaue = 3", "there is no key 'vlaue': did you mean value"),
+    ],
+)
+def test_wrong_figures_are_said_before_anything_is_measured(site, clock_59, figure, said):
+    text = '[models.same]\nname = "Same"\n[[figures]]\nname = "two"\nvalue = 2\nmodel = "same"\n'
+    planted.package(site, "wrong_figures", published=f'{text}place = "p"\n{figure}\n')
+    planted.distribution(site, wrong_figures="wrong_figures")
+    with pytest.raises(MechnumError, match=said):
+        mn.run_circuit("wrong_figures", clock_59)
+    assert planted.measured == []
+
+
+def test_a_reading_that_fails_is_one_line(site, clock_59):
+    text = FIGURES.format(fingerprint=clock_59.fingerprint)
+    place = planted.package(site, "failing", published=text.replace('"absent", ', ""))
+    (place / "readings.py").write_text("def value(results, times=1):\n    return {}['no']\n")
+    planted.distribution(site, failing="failing")
+    with pytest.raises(MechnumError, match="circuit failing: the reading value of 'two' fails"):
+        mn.run_circuit("failing", clock_59)
 
 
 def test_the_page_calls_nothing_a_reproduction(compared):

@@ -62,6 +62,19 @@ def test_a_changed_setting_measures_what_depends_on_it(run):
     assert planted.measured == []
 
 
+def test_a_setting_of_the_run_that_no_step_takes_is_refused(run):
+    with pytest.raises(MechnumError, match="no step of planted takes n_pairs from the run"):
+        run(n_pairs=5)
+    assert planted.measured == []
+
+
+@pytest.mark.parametrize("task", ["additoin", "mess4", "mess3:2,0.5", "no_such.toml"])
+def test_a_task_that_there_is_not_is_refused_before_anything_is_measured(run, task):
+    with pytest.raises(MechnumError):
+        run(task=task)
+    assert planted.measured == []
+
+
 @pytest.mark.parametrize("stopped", ["number", "doubled", "answers"])
 def test_after_an_interruption_it_goes_on(run, stopped, tmp_path):
     order = ["number", "doubled", "answers"]
