@@ -176,6 +176,7 @@ def sines_section(results: xr.DataTree) -> Section | None:
         "the penalty prunes have amplitude 0.",
         estimand="parameters of the probe at its best check on held-out training numbers",
         n=f"{sines.sizes['sine']} units, {_n(curves)}",
+        interval="none: the parameters of one trained probe for each state",
         null="frequencies start evenly between one wave over all numbers and ½",
     )
     table = strongest_sines(sines, best, 20).reset_index(drop=True)
