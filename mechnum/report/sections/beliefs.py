@@ -72,7 +72,9 @@ def side_by_side(results: xr.DataTree) -> Section:
                     interval="none: each point is one prefix; that of the error is among the "
                     "controls",
                     null=f"of beliefs dealt anew to the prefixes, {words.percent(dealt)} of the "
-                    "variance is left",
+                    "variance is left"
+                    if dealt == dealt
+                    else "none: all prefixes leave the same belief",
                 ),
                 alt=f"Points of true beliefs, and of beliefs read from the net. MSE {said}.",
                 data=data,

@@ -136,7 +136,8 @@ def entropy_section(results: xr.DataTree) -> Section:
                     estimand="myopic entropy in nats, mean over strings by probability",
                     n=f"all strings of up to {int(frame['depth'].iloc[-1])} tokens",
                     interval=_EXACT,
-                    null="no predictor has a lower loss",
+                    null="a flat line: tokens that do not depend on those before. No predictor has "
+                    "a lower loss than this",
                 ),
                 alt="A line of entropy by tokens seen.",
                 data=frame,

@@ -110,7 +110,7 @@ def _map(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
         caption=Caption(
             text="Each row is a layer's spectrum: how many times the share of a flat spectrum a "
             "frequency has. Blank rows are the same for all numbers.",
-            estimand=f"{_SHARE}; as a multiple of what a flat spectrum has",
+            estimand=f"{_SHARE}. Drawn as a multiple of what a flat spectrum has",
             n=rows_of(attrs),
             interval=_ONE_TABLE,
             null="1: all frequencies have the same share",
