@@ -19,7 +19,7 @@ from mechnum.report.sections.controls import (
     structure_section,
     variables_section,
 )
-from mechnum.report.sections.helix import IN_PLANES, helix_section
+from mechnum.report.sections.helix import IN_PLANES, NOT_DRAWN, OFF_THE_CURVE, helix_section
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
 from mechnum.report.sections.published import published_section
@@ -189,6 +189,8 @@ def _space_section(results: xr.DataTree) -> Section | None:
                     "to turn it.",
                     estimand=IN_PLANES,
                     n=f"{frame['number'].nunique():,} numbers",
+                    interval=NOT_DRAWN,
+                    null=OFF_THE_CURVE,
                 ),
                 alt="Numbers along a helix in three dimensions.",
                 data=frame,

@@ -8,6 +8,7 @@ import xarray as xr
 from mechnum.report import words
 from mechnum.report.blocks import Caption, Figure, Text
 from mechnum.report.figures.training import excess_line, training_lines
+from mechnum.report.intervals import ONE_RUN
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.provenance import provenance_section
 
@@ -20,7 +21,10 @@ _KNOWN = 0.99
 def training_page(results: xr.DataTree) -> Page:
     """The page of what `mechnum.training.training_curves` gives."""
     curves = results["training"].to_dataset().to_dataframe().reset_index()
-    found, figure = _of_process(curves) if "bound" in curves else _of_prompts(curves)
+    if "bound" in curves:
+        found, figure = _of_process(curves)
+    else:
+        found, figure = _of_prompts(curves, float(results.attrs["train_fraction"]))
     return Page(
         title=f"Training {results.attrs.get('model', 'a net')}",
         lead=f"{words.number(int(curves['step'].iloc[-1]))} steps in "
@@ -32,7 +36,7 @@ def training_page(results: xr.DataTree) -> Page:
     )
 
 
-def _of_prompts(curves: pd.DataFrame) -> tuple[Points, Figure]:
+def _of_prompts(curves: pd.DataFrame, fraction: float) -> tuple[Points, Figure]:
     """What was found where answers are learned, and the curves."""
     found = _found(curves)
     figure = Figure(
@@ -43,6 +47,10 @@ def _of_prompts(curves: pd.DataFrame) -> tuple[Points, Figure]:
             "plain axis, losses on a logarithmic one.",
             estimand="mean cross-entropy of the answer among all classes, in nats; share of "
             "prompts whose likeliest class is the answer",
+            n=f"{len(curves):,} logged steps; about {words.percent(fraction)} of the prompts are "
+            "trained on, all others held out",
+            interval=ONE_RUN,
+            null=words.MEMORISED,
         ),
         alt=f"Lines of loss and accuracy by step. {' '.join(text for _, text in found)}",
         data=curves,
@@ -68,6 +76,8 @@ def _of_process(curves: pd.DataFrame) -> tuple[Points, Figure]:
             "the entropy of the next token given all tokens before it, mean over the positions.",
             estimand="mean divergence of the net's distribution of the next token from the exact "
             "one, in nats, after strings that are held out",
+            n=f"{len(curves):,} logged steps, the same strings and all their positions at each",
+            interval=f"{ONE_RUN}; exact distributions, so that the draw of tokens adds no noise",
             null="0: the best prediction there is",
         ),
         alt=f"A line of loss by step. At the end {text}",

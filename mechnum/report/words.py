@@ -33,6 +33,12 @@ _PLACES = {
     "each": "one position at a time",
 }
 _FROZEN = {"attn": "attention", "mlps": "MLPs"}
+ERROR = "predicted number \N{MINUS SIGN} answer"
+NO_PEAKS = (
+    "wrong answers that have nothing to do with the right ones: a broad hill without peaks, ±10 "
+    "about as frequent as ±9 or ±11"
+)
+MEMORISED = "memorising alone: what was trained on becomes right, what is held out stays wrong"
 FDR = "a false discovery rate of 5\N{NO-BREAK SPACE}%"
 CONFIDENT = 0.95  # The share of resamples from which a class is called sure.
 SURE = 0.05  # The false discovery rate below which an effect is called one.

@@ -60,7 +60,7 @@ def test_every_figure_says_what_it_shows_and_against_what(results):
     blocks = blocks_of(results)
     for title in ("Spectrum over numbers", "Residues that can be read"):
         facts = dict(blocks[title].caption.facts)
-        assert set(facts) == {"Estimand", "n", "Null"}
+        assert set(facts) == {"Estimand", "n", "Interval", "Null"}
         assert "100 numbers" in facts["n"]
     caption = blocks["Spectrum over numbers"].caption
     assert "The constant (DC) holds" in caption.text

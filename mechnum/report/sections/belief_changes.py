@@ -48,6 +48,7 @@ def training_section(results: xr.DataTree) -> Section | None:
             f"that are read from the net are from the true ones ({norm} the norm).",
             estimand=f"divergence from the exact next-token distribution; {ESTIMAND}",
             n=f"{found.attrs['n_prefixes']:,} prefixes of {found.attrs['n_strings']:,} strings",
+            interval="none: one training run; the same strings and folds at every step",
             null=f"{words.number(float(found['variance']))}: the variance of the beliefs",
         ),
         alt="Falling lines of loss and of error by step.",
@@ -159,6 +160,8 @@ def _sequence(results: xr.DataTree, found: xr.Dataset, norm: str) -> Figure:
             estimand="Beliefs as an affine function of residuals, out of fold, fitted anew at each "
             "step",
             n=f"{len(rows):,} of {len(truth):,} prefixes",
+            interval="none: each point is one prefix; the error by step is above",
+            null="what cannot be read at all falls near one point, the mean belief",
         ),
         alt="Points of regressed beliefs at several steps of training.",
         data=pd.DataFrame({"step": steps}),

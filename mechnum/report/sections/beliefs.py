@@ -69,8 +69,12 @@ def side_by_side(results: xr.DataTree) -> Section:
                     estimand="Beliefs as an affine function of residuals, of strings that the "
                     "regression has not seen",
                     n=f"{len(rows):,} of {len(truth):,} prefixes",
+                    interval="none: each point is one prefix; that of the error is among the "
+                    "controls",
                     null=f"of beliefs dealt anew to the prefixes, {words.percent(dealt)} of the "
-                    "variance is left",
+                    "variance is left"
+                    if dealt == dealt
+                    else "none: all prefixes leave the same belief",
                 ),
                 alt=f"Points of true beliefs, and of beliefs read from the net. MSE {said}.",
                 data=data,
@@ -222,6 +226,7 @@ def _future(geometry: xr.Dataset, norm: str) -> list[Figure]:
                 "different beliefs predict the same next token.",
                 estimand="R² of the exact distribution of strings of so many tokens, out of fold",
                 n=f"{geometry.sizes['prefix']:,} prefixes",
+                interval="none: not resampled, unlike the error by layer",
                 null="0: the mean distribution",
             ),
             alt="Lines of R² by the number of tokens ahead.",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -56,9 +58,14 @@ def circuit_section(results: xr.DataTree) -> Section | None:
         views={"circuit": figures.circuit_picture(nodes, edges, unit)},
         caption=Caption(
             text=text,
-            estimand=words.sentence(words.path_estimand(attrs)) if "variant" in attrs else "",
-            n=f"{attrs['n_pairs']} pairs" if "n_pairs" in attrs else "",
-            interval=INTERVAL_WORDS if edges["low"].notna().any() else "",
+            estimand=words.sentence(words.path_estimand(attrs))
+            if "variant" in attrs
+            else "The score that each edge came with",
+            n=_n_pairs(attrs),
+            interval=INTERVAL_WORDS
+            if edges["low"].notna().any()
+            else "none: the scores came without, or are of one pair",
+            null="0: the receiver makes nothing of what the sender writes",
         ),
         alt=f"Layered graph of {len(nodes)} nodes and {len(real)} edges. "
         f"Strongest edges: {words.listed(named)}.",
@@ -101,7 +108,7 @@ def faithfulness_section(results: xr.DataTree) -> Section | None:
         blocks.append(Facts(rows))
     curve = reading.group(results, "curve")
     if curve is not None:
-        blocks.append(_curve(curve))
+        blocks.append(_curve(curve, reading.attributes(results)))
     lead = (
         "Faithfulness is the share of the model's metric that is left when every edge outside the "
         "circuit is cut: 1 is all of it, 0 what no edge at all gives."
@@ -152,7 +159,16 @@ def _or_status(text: str, dataset: xr.Dataset) -> str:
     return text if status == "measured" else status
 
 
-def _curve(dataset: xr.Dataset) -> Figure:
+def _n_pairs(attrs: Mapping[str, Any]) -> str:
+    """Over how many pairs; a circuit that was read from a file may not say."""
+    if "n_pairs" not in attrs:
+        return "the pairs are not named"
+    others = attrs.get("n_pairs_found_on")
+    chosen = "" if others is None else f", others than the {others} that edges were chosen on"
+    return f"{attrs['n_pairs']} pairs{chosen}"
+
+
+def _curve(dataset: xr.Dataset, attrs: Mapping[str, Any]) -> Figure:
     frame = pd.DataFrame({"fraction": dataset["fraction"].values})
     for name in ("n_edges", "faithfulness", "low", "high"):
         frame[name] = dataset[name].values
@@ -166,7 +182,12 @@ def _curve(dataset: xr.Dataset) -> Figure:
             text="The edges with the largest scores are kept, and all others cut. The dotted line "
             "is the whole model. CPR is the area under the curve, CMD that between it and 1, over "
             "the share of edges.",
-            interval=f"{INTERVAL_WORDS} (band)" if frame["low"].notna().any() else "",
+            estimand=f"Mean {words.metric(attrs)} of the circuit less that without any edge, as a "
+            "share of the whole model's less the same",
+            n=_n_pairs(attrs),
+            interval=f"{INTERVAL_WORDS} (band)"
+            if frame["low"].notna().any()
+            else "none: one pair, or no gap to share out",
             null="random edges: as many, drawn from all of them",
         ),
         alt="Line of faithfulness by share of edges, beside lines of random circuits.",

@@ -127,6 +127,7 @@ def curves_section(results: xr.DataTree) -> Section:
             n=f"{attrs['n_pairs']} pairs; the rank is that of {attrs.get('n_pairs_found_on')} "
             "others",
             interval=f"{INTERVAL_WORDS} (band)",
+            null="nodes that matter alike and add up: a straight line to 1 at all of them",
         ),
         alt=f"Lines of the share of the joint effect by number of nodes. {' '.join(said)}",
         data=data,

@@ -123,6 +123,7 @@ def circles_section(results: xr.DataTree) -> Section:
             f"blind. {with_companion}",
             estimand="1 − Var(z − q) of the z-scored logits z and formula q",
             n=f"{results.attrs['n_prompts']:,} pairs, all classes",
+            interval="none: exact, of all pairs of one net",
             null="below 0 for a formula that has nothing to do with the logits; a clock's explains "
             "about 75 % of a pizza's logits, so the difference counts",
         ),
@@ -160,6 +161,7 @@ def irrelevance_section(results: xr.DataTree) -> Section:
             estimand="Logit of the right class about its mean; irrelevance: mean over columns of "
             "the standard deviation, over that of all",
             n=f"{results.attrs['n_prompts']:,} pairs",
+            interval="none: exact, each cell is one pair",
             null="an irrelevance of 1: columns vary within as much as altogether",
         ),
         alt="Map of the right logit by a + b and a − b.",
@@ -200,6 +202,7 @@ def dispute_section(results: xr.DataTree) -> Section | None:
                 "b with one phase.",
                 estimand="Pair with the largest pre-activation in the first layer",
                 n=f"{known:,} neurons that vary",
+                interval="none: all such neurons of one net, each over all pairs",
                 null=f"{words.percent(chance)} within 1/12 of a turn, for independent phases",
             ),
             alt=f"Map of pairs; {words.percent(share)} of the neurons lie near the diagonal.",

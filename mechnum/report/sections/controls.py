@@ -9,7 +9,7 @@ import xarray as xr
 from mechnum.report import figures, reading, words
 from mechnum.report.blocks import Block, Caption, Figure, Table
 from mechnum.report.frames import score_frame
-from mechnum.report.intervals import INTERVAL_WORDS, mean_interval
+from mechnum.report.intervals import INTERVAL_WORDS, ONE_FIT, mean_interval
 from mechnum.report.page import Section
 
 
@@ -73,6 +73,7 @@ def variables_section(results: xr.DataTree) -> Section | None:
                     estimand="Share of the variance of the clean states over pairs that the fit "
                     f"explains ({shared})",
                     n=words.count_range(frame["n"], "pairs"),
+                    interval=ONE_FIT,
                     null="0 or less: the fit predicts no better than the mean state",
                 ),
                 alt="Lines of R² by layer for helices of a and b, of their sum, and of all three.",
@@ -181,6 +182,7 @@ def continuity_section(results: xr.DataTree) -> Section | None:
                     estimand="Circular rank correlation of the held-out numbers with their angles; "
                     "distance from the angle 2πn/T",
                     n=f"{int(attrs['n_held_out'])} held-out numbers of {len(frame)}",
+                    interval="none: one mean state for each number; p judges them together",
                     null=f"{int(attrs['permutations']):,} permutations of their angles; a chance "
                     "order has an agreement near 1/√n and a distance of 90°",
                 ),
@@ -227,6 +229,9 @@ def structure_section(results: xr.DataTree) -> Section | None:
                     estimand="First principal component of the mean states; mean distance, and "
                     "1 − cosine, of all numbers that differ by as much",
                     n=f"{dataset.sizes['number']:,} numbers",
+                    interval="none: one mean state for each number",
+                    null="states dealt to the numbers at random: an R² near 0, and numbers far "
+                    "apart no farther from each other than neighbours",
                 ),
                 alt="The first principal component by number, and distance by difference.",
                 data=frame,
@@ -261,6 +266,7 @@ def linear_section(results: xr.DataTree) -> Section | None:
                 "principal components. In sample favours the linear code",
                 n=f"{int(dataset['n'].values[-1]):,} sums, {int(dataset['n'].values[0]):,} in the "
                 "smallest range; the model's share is over all prompts",
+                interval="none: shares of these sums, coarse where a range has few",
                 null="the model's own share: where the linear code falls short of it, the model "
                 "does not add with that code alone",
             ),

@@ -28,10 +28,12 @@ def heads_section(results: xr.DataTree, effects: dict[str, pd.DataFrame]) -> Sec
     figure = Figure(
         title="Effect of each head",
         views={view: figures.heads_map(frame, view, words.unit(attrs)) for view in views},
-        caption=Caption(
-            text="Mean effect of each attention head. The maps share one colour scale, centred at "
-            "0, and empty cells are heads that cannot be patched.",
-            **_facts(attrs, frame, "the head"),
+        caption=_caption(
+            "Mean effect of each attention head. The maps share one colour scale, centred at 0, "
+            "and empty cells are heads that cannot be patched.",
+            attrs,
+            frame,
+            "the head",
         ),
         alt=f"Map of layers and heads. {findings.joined(findings.effect_points({'heads': frame}))}",
         data=frame,
@@ -56,11 +58,12 @@ def layers_section(results: xr.DataTree, effects: dict[str, pd.DataFrame]) -> Se
     figure = Figure(
         title="Effect of each layer's attention and MLP",
         views={"effects": figures.layer_bars(frames, words.unit(attrs))},
-        caption=Caption(
-            text="Mean total and direct effect by layer; whiskers are intervals. Effects of "
-            "different layers overlap, so their sum can exceed the effect of patching them "
-            "together.",
-            **_facts(attrs, data, "the layer"),
+        caption=_caption(
+            "Mean total and direct effect by layer; whiskers are intervals. Effects of different "
+            "layers overlap, so their sum can exceed the effect of patching them together.",
+            attrs,
+            data,
+            "the layer",
         ),
         alt=findings.joined(points),
         data=data[["component", *data.columns.drop("component")]],
@@ -69,10 +72,11 @@ def layers_section(results: xr.DataTree, effects: dict[str, pd.DataFrame]) -> Se
     return Section("Attention and MLPs by layer", [figure])
 
 
-def _facts(attrs: Mapping[str, Any], frame: pd.DataFrame, what: str) -> dict[str, str]:
-    return {
-        "estimand": words.sentence(words.effect_estimand(attrs, what)),
-        "n": words.count_range(frame["n"], "pairs"),
-        "interval": INTERVAL_WORDS,
-        "null": "0: the value does not matter, or does not differ from what it is replaced by",
-    }
+def _caption(text: str, attrs: Mapping[str, Any], frame: pd.DataFrame, what: str) -> Caption:
+    return Caption(
+        text=text,
+        estimand=words.sentence(words.effect_estimand(attrs, what)),
+        n=words.count_range(frame["n"], "pairs"),
+        interval=INTERVAL_WORDS,
+        null="0: the value does not matter, or does not differ from what it is replaced by",
+    )

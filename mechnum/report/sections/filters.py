@@ -8,6 +8,7 @@ import xarray as xr
 from mechnum.report import figures, reading, words
 from mechnum.report.blocks import Block, Caption, Figure, Table
 from mechnum.report.figures.waves import filter_bars
+from mechnum.report.intervals import COUNTED
 from mechnum.report.page import Section
 from mechnum.report.sections.lens import PROMPTS_INTERVAL
 from mechnum.report.wave_frames import MODULES, condition_name, filter_frame
@@ -24,15 +25,15 @@ def ablation_section(results: xr.DataTree) -> Section:
     """Loss and accuracy by what was removed from where."""
     frame = filter_frame(results["table"].to_dataset())
     n = words.count_range(frame["accuracy_n"], "prompts, right and wrong answers")
-    shared = {"n": n, "interval": PROMPTS_INTERVAL}
     figure = Figure(
         title="Accuracy without some waves",
         views={"accuracy": filter_bars(frame)},
         caption=Caption(
             text="Bars are accuracies, whiskers intervals; the dotted line is the model as it is.",
             estimand=_ESTIMAND,
+            n=n,
+            interval=PROMPTS_INTERVAL,
             null="the same as the random directions: what matters is how much is removed, not what",
-            **shared,
         ),
         alt=f"Bars of accuracy. {ablation_words(frame)}",
         data=frame[[name for name in frame if name.split("_")[0] in
@@ -45,7 +46,8 @@ def ablation_section(results: xr.DataTree) -> Section:
         caption=Caption(
             text="Loss is \N{MINUS SIGN}log probability of the right answer among all tokens, in "
             "nats. Directions: how many of the residual stream's are removed.",
-            **shared,
+            n=n,
+            interval=PROMPTS_INTERVAL,
         ),
     )
     return Section("Without some waves", [figure, table])
@@ -90,9 +92,11 @@ def errors_section(results: xr.DataTree) -> Section | None:
                         text="How far the predicted number is from the answer, over all wrong "
                         "prompts whose prediction is a number. Conditions without such errors, and "
                         "random directions, are left out.",
-                        estimand="predicted number − answer",
+                        estimand=words.ERROR,
                         n=words.count_range([int(own["count"].sum()) for own in views.values()],
                                             "wrong prompts"),
+                        interval=COUNTED,
+                        null=words.NO_PEAKS,
                     ),
                     alt="Histograms of predicted minus answer.",
                     data=data[["condition", "error", "count"]],

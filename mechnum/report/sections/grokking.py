@@ -10,6 +10,7 @@ import xarray as xr
 from mechnum.report import figures, reading, words
 from mechnum.report.blocks import Block, Caption, Figure, Table
 from mechnum.report.figures.training import training_lines
+from mechnum.report.intervals import ONE_RUN
 from mechnum.report.maps import Maps
 from mechnum.report.page import Section
 
@@ -19,6 +20,7 @@ TABLES = {
     "neurons": "neurons",
     "logits": "logits",
 }
+_EXACT = "none: exact, means over all pairs of one net"
 PHASES = ("memorisation", "circuit formation", "clean-up")
 
 
@@ -39,6 +41,10 @@ def training_section(results: xr.DataTree) -> Section | None:
                     text="The log of the training run; losses on a logarithmic axis.",
                     estimand="mean cross-entropy of the answer in nats; share of pairs whose "
                     "likeliest class is the answer",
+                    n=f"{len(frame):,} logged steps; {results.attrs['n_prompts']:,} pairs in two "
+                    "parts, trained on and held out",
+                    interval=ONE_RUN,
+                    null=words.MEMORISED,
                 ),
                 alt="Lines of loss and accuracy by step.",
                 data=frame,
@@ -107,6 +113,7 @@ def _measures(over: xr.Dataset) -> Figure:
             "neuron's variance that is one frequency",
             n=f"{len(step)} checkpoints"
             + (", pairs trained on and others" if split else ", all pairs"),
+            interval=ONE_RUN,
             null="memorising alone: the excluded loss stays down and the Gini coefficients low",
         ),
         alt=f"Lines of losses and measures by step. {phases}",
@@ -150,6 +157,7 @@ def frequencies_section(results: xr.DataTree) -> Section:
             "of 1, cos and sin of one frequency in a and in b. Logits: share of their variance "
             "that is a wave of a + b",
             n=f"p = {results.attrs['p']}",
+            interval="none: exact, the weights of one net and its values at all pairs",
             null=f"{words.percent(flat)} for each frequency of weights without any structure",
         ),
         alt=f"Bars of shares by frequency; keys are {named}.",
@@ -178,6 +186,7 @@ def circles_figure(circles: xr.Dataset) -> Figure:
             estimand="Coordinates in units of the mean radius; percentages are the share of the "
             "embedding's variance over numbers that is a wave of the frequency",
             n=f"{circles.sizes['number']} numbers",
+            interval="none: one net, the weights themselves",
             null="a cloud around 0 whose colours are mixed",
         ),
         alt=f"Points of numbers in {circles.sizes['frequency']} planes.",
@@ -204,6 +213,8 @@ def logits_section(results: xr.DataTree) -> Section:
             estimand="Mean logit over the pairs of a sum, each class about its own mean; key part: "
             "its waves in a + b at the key frequencies",
             n=f"p = {results.attrs['p']} pairs for each sum",
+            interval=_EXACT,
+            null="near 0 in every cell: logits that do not depend on the sum",
         ),
         alt="Maps of logits by sum and class.",
         data=logits[["logit", "key_part"]].to_dataframe().reset_index(),
@@ -225,6 +236,8 @@ def logits_section(results: xr.DataTree) -> Section:
             f"a cross-entropy of {words.number(float(progress['cosine_loss']))} nats.",
             estimand="Mean over pairs and classes with this a + b − c",
             n=f"{results.attrs['n_prompts']:,} pairs",
+            interval=_EXACT,
+            null="flat near 0: logits in which a + b − c does not matter",
         ),
         alt="Lines of mean logits by (a + b − c) mod p.",
         data=logits[["by_error", "key_by_error"]].to_dataframe().reset_index(),

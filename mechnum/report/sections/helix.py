@@ -11,7 +11,7 @@ import xarray as xr
 
 from mechnum.report import figures, findings, reading, words
 from mechnum.report.blocks import Block, Caption, Figure
-from mechnum.report.intervals import INTERVAL_WORDS
+from mechnum.report.intervals import INTERVAL_WORDS, ONE_FIT
 from mechnum.report.page import Section
 
 
@@ -45,7 +45,10 @@ def _fits(sites: dict[str, pd.DataFrame], data: pd.DataFrame, fit: str) -> Figur
             text="R² of what each fit predicts for the clean states of the pairs, by layer; emb is "
             f"the embedding.{cut}",
             estimand=f"Share of the variance of the states over pairs that the fit explains{fit}",
-            n=words.count_range(data["n"], "pairs") if "n" in data else "",
+            n=words.count_range(data["n"], "pairs")
+            if "n" in data
+            else "the pairs that are patched; how many is not in the results",
+            interval=ONE_FIT,
             null="0 or less: the fit predicts no better than the mean state",
         ),
         alt=f"Lines of R² by layer. {findings.joined(findings.helix_points(sites))}",
@@ -82,6 +85,11 @@ IN_PLANES = (
     "Least-squares coordinates of each number's mean state on the directions of the fitted helix, "
     "which was fitted to these states too: how well it predicts others is not seen here"
 )
+NOT_DRAWN = "none: each point is one number's mean state"
+OFF_THE_CURVE = (
+    "states dealt to the numbers at random: points scattered widely about the curve, which is "
+    "fitted to them even then"
+)
 
 
 def _planes(dataset: xr.Dataset) -> Figure:
@@ -105,7 +113,13 @@ def _planes(dataset: xr.Dataset) -> Figure:
         title="The helix in its planes",
         views={view: figures.planes(frame, view) for view in ("number", "phase")},
         switch="Colour",
-        caption=Caption(text=text, estimand=IN_PLANES, n=f"{frame['number'].nunique():,} numbers"),
+        caption=Caption(
+            text=text,
+            estimand=IN_PLANES,
+            n=f"{frame['number'].nunique():,} numbers",
+            interval=NOT_DRAWN,
+            null=OFF_THE_CURVE,
+        ),
         alt="Scatter plots of the states of numbers in the planes of the periods "
         f"{words.listed(periods)}.",
         data=frame,

@@ -32,6 +32,8 @@ def heuristics_section(results: xr.DataTree) -> Section:
                 f"{attrs['threshold']:g}; ties by their expected overlap",
                 n=f"{results['heuristics'].sizes['node']:,} neurons, "
                 f"{results['heuristics'].sizes['heuristic']:,} heuristics",
+                interval="none: counts of these neurons, a match also needs q ≤ "
+                f"{attrs['alpha']:g}",
                 null=words.sentence(str(attrs["null"])),
             ),
             alt="Bars of the number of neurons of each kind.",

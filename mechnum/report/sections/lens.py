@@ -94,7 +94,9 @@ def _maps(results: xr.DataTree, dataset: xr.Dataset, frame: pd.DataFrame, what: 
     place = words.place(attrs)
     layers = sorted(set(frame.loc[frame["stage"] == "resid", "layer"]))
     last = strongest_words(frame, "resid", layers[-1])
-    null = _NULL.format(count=attrs.get("permutations")) if "share" in frame else ""
+    null = "none: number tokens were not put in random order"
+    if "share" in frame:
+        null = _NULL.format(count=attrs.get("permutations"))
     n_numbers = int(attrs["n_numbers"])
     return Figure(
         title="Waves over numbers by layer",
@@ -195,6 +197,8 @@ def _spectrum(logits: xr.Dataset, seed: int) -> Figure:
             estimand="Mean over prompts of the amplitude of each frequency",
             n=words.count_range(frame["n"], "prompts"),
             interval=PROMPTS_INTERVAL,
+            null="number tokens in random order: all frequencies about alike. A smooth course over "
+            "the numbers has large long periods without any wave",
         ),
         alt=f"Bars of amplitude by period. Largest: {named}.",
         data=frame,

@@ -26,6 +26,7 @@ def modular_section(results: xr.DataTree) -> Section | None:
 
 
 def _shares(shares: xr.Dataset) -> Figure:
+    p = int(shares.attrs["modulus"])
     explained = shares["explained"].values.ravel()
     known = explained[np.isfinite(explained)]
     counts = shares["n_neurons"].sum("layer").to_series().rename("neurons")
@@ -44,6 +45,10 @@ def _shares(shares: xr.Dataset) -> Figure:
             estimand="Power of the activations over all pairs in the products of 1, cos and sin of "
             "one frequency in a and in b, as a share of all but the mean",
             n=f"{len(known):,} neurons",
+            interval="none: exact over all pairs; the line is the neurons themselves",
+            # cos and sin in a, in b, and their four products, of p² − 1 directions in all.
+            null=f"{words.percent(8 / (p**2 - 1))} at each frequency of values at random, somewhat "
+            f"more at the best of {shares.sizes['frequency']}",
         ),
         alt=text,
         data=counts.reset_index(),
@@ -75,6 +80,7 @@ def _phases(phases: xr.Dataset) -> Figure:
             "W_out · W_U over the classes",
             n=f"{len(size):,} neurons whose three profiles share one frequency that holds "
             f"{words.percent(_STRONG)} of the profile of a or more",
+            interval="none: exact means over all pairs; the line is the neurons themselves",
             null="0.5: phases that have nothing to do with each other",
         ),
         alt=text,

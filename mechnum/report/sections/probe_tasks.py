@@ -108,6 +108,7 @@ def _ordinal_blocks(name: str, found: xr.Dataset) -> list[Block]:
             f"was not shown to those that it was. {best_ordinals(found)}",
             estimand=f"share of the {n} words whose place is read",
             n=f"{n} words in ten sentences each",
+            interval="none: these words themselves, each left out once",
             null=f"1 of {n} by a blind guess; p in the table, of words dealt anew to the places, "
             "for each layer by itself: the best of several layers is a little too good",
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -128,7 +127,7 @@ def residues_section(results: xr.DataTree) -> Section | None:
             "templates",
             n=_n(residues),
             interval=_INTERVAL,
-            null="0",
+            null="0: a guess",
         ),
         alt="Lines of accuracy above chance by layer for each modulus.",
         data=pd.concat(tables, ignore_index=True),
@@ -176,6 +175,7 @@ def sines_section(results: xr.DataTree) -> Section | None:
         "the penalty prunes have amplitude 0.",
         estimand="parameters of the probe at its best check on held-out training numbers",
         n=f"{sines.sizes['sine']} units, {_n(curves)}",
+        interval="none: the parameters of one trained probe for each state",
         null="frequencies start evenly between one wave over all numbers and ½",
     )
     table = strongest_sines(sines, best, 20).reset_index(drop=True)
@@ -214,7 +214,7 @@ def _map(found: xr.Dataset, title: str, more: str) -> Figure:
             estimand=_ESTIMAND,
             n=f"{said[0]} to train on and {said[1]} to test on, for each",
             interval=f"{_INTERVAL}, in each cell's text",
-            null=words.percent(float(np.max(found["chance"]))),
+            null=_chance(found),
         ),
         alt=f"Map of accuracy. {title}.",
         data=found[["accuracy", "low", "high", "absolute_error"]].to_dataframe().reset_index(),
@@ -249,7 +249,7 @@ def _left_out(results: xr.DataTree) -> list[Table]:
                     "that it has not seen.",
                     estimand=_ESTIMAND,
                     interval=_INTERVAL,
-                    null=words.percent(float(dataset["chance"])),
+                    null=_chance(dataset),
                 ),
             )
         )

@@ -18,6 +18,7 @@ from mechnum.report.belief_frames import (
 from mechnum.report.blocks import Caption, Figure, Table
 from mechnum.report.page import Section
 
+_EXACT = "none: exact, the process is known"
 _ROUNDING = 1e-9  # What an entropy that never rises may rise by.
 _PICTURED = 250  # Nodes that a picture of the tree can show one by one.
 
@@ -38,6 +39,8 @@ def tree_section(results: xr.DataTree) -> Section:
             "their mixture.",
             estimand="Bayes' posterior over the hidden states, exact",
             n=f"{len(nodes):,} of {tree.sizes['node']:,} nodes",
+            interval=_EXACT,
+            null="one node at each depth: tokens that tell nothing of the hidden state",
         ),
         alt=f"A tree of {len(nodes)} beliefs from left to right.",
         data=nodes.drop(columns=["colour", "hover"]),
@@ -93,6 +96,9 @@ def simplex_section(results: xr.DataTree) -> Section | None:
                     f"lead to{cut}, coloured as in the tree.",
                     estimand="Bayes' posterior over the hidden states, exact",
                     n=f"{len(rows):,} beliefs",
+                    interval=_EXACT,
+                    null="one point more than there are tokens, at most: a process whose last "
+                    "token says all that there is to know",
                 ),
                 alt="Points of beliefs in the plane.",
                 data=data,
@@ -127,8 +133,11 @@ def entropy_section(results: xr.DataTree) -> Section:
                 caption=Caption(
                     text="How uncertain the next token is to an observer who knows the process and "
                     f"has seen so many tokens. {said}",
-                    estimand="myopic entropy in nats, exact",
-                    null="no predictor has a lower loss",
+                    estimand="myopic entropy in nats, mean over strings by probability",
+                    n=f"all strings of up to {int(frame['depth'].iloc[-1])} tokens",
+                    interval=_EXACT,
+                    null="a flat line: tokens that do not depend on those before. No predictor has "
+                    "a lower loss than this",
                 ),
                 alt="A line of entropy by tokens seen.",
                 data=frame,

@@ -7,6 +7,7 @@ import xarray as xr
 
 from mechnum.report import figures, findings, reading, words
 from mechnum.report.blocks import Block, Caption, Figure, Text, Tokens
+from mechnum.report.intervals import COUNTED
 from mechnum.report.page import Section
 
 _MOST = 40_000  # Prompts of which each can still be seen as a mark of its own.
@@ -67,7 +68,10 @@ def _histogram(errors: pd.DataFrame) -> Figure:
         caption=Caption(
             text="How far the predicted number is from the answer, over all wrong prompts whose "
             f"prediction is a number. Most frequent: {words.listed(named)}.",
+            estimand=words.ERROR,
             n=f"{int(errors['count'].sum()):,} wrong prompts",
+            interval=COUNTED,
+            null=words.NO_PEAKS,
         ),
         alt=f"Histogram of predicted minus answer. Most frequent: {words.listed(named)}.",
         data=errors,
@@ -81,7 +85,10 @@ def _map(prompts: pd.DataFrame, failed: pd.DataFrame) -> Figure:
         caption=Caption(
             text="Each mark is a wrong prompt, coloured by predicted \N{MINUS SIGN} answer; right "
             "ones are left empty. The colour scale ends where 95 % of the errors lie.",
+            estimand=words.ERROR,
             n=f"{len(failed):,} of {len(prompts):,} prompts are wrong",
+            interval="none: each mark is one prompt",
+            null="errors that do not depend on a and b: marks and colours spread evenly",
         ),
         alt=f"Map of a and b with {len(failed):,} wrong prompts marked.",
         data=failed,

@@ -55,6 +55,7 @@ def accuracy_section(results: xr.DataTree) -> Section:
             "cross-entropy in nats",
             n=f"{_heldout(results)} held-out prompts; {seeds_words(results)}",
             interval="the seeds themselves",
+            null="scratch: what training finds of itself, without Fourier features to start from",
         ),
         alt="Lines of held-out accuracy by step for each kind of net.",
         data=curves,
@@ -108,7 +109,8 @@ def spectra_section(results: xr.DataTree) -> Section:
         alt="Lines of shares by frequency for each kind of net.",
         data=pd.concat(frames, names=["of"]).reset_index(level="of"),
     )
-    low = lens["share"].where(lens["frequency"] < int(results.attrs["cut_frequency"]), 0)
+    below = lens["frequency"] < int(results.attrs["cut_frequency"])
+    low, flat = lens["share"].where(below, 0), float(below.mean())
     low_frame = _flat(low.sum("frequency").to_dataset(name="low"))
     names = ["emb" if layer == -1 else str(int(layer)) for layer in lens["layer"].values]
     by_layer = Figure(
@@ -129,6 +131,7 @@ def spectra_section(results: xr.DataTree) -> Section:
             estimand="Share of the power of the logits of numbers, at the last token",
             n=f"{results.attrs['n_prompts']} held-out prompts; {seeds_words(results)}",
             interval="the seeds themselves",
+            null=f"{words.percent(flat)} of a flat spectrum",
         ),
         alt="Lines of the share of low frequencies by layer.",
         data=low_frame,
@@ -208,6 +211,7 @@ def errors_section(results: xr.DataTree) -> Section:
             estimand="share of held-out prompts answered wrongly by a number that is off by this",
             n=f"{n_wrong:,} wrong answers",
             interval="the seeds themselves",
+            null="answers at random: most are “other”, and 10 is about as frequent as 1 or 2",
         ),
         alt="Bars of shares of wrong answers by distance.",
         data=frame,

@@ -6,6 +6,7 @@ import xarray as xr
 
 from mechnum.report import figures, reading, words
 from mechnum.report.blocks import Block, Caption, Figure, Table, Text
+from mechnum.report.intervals import COUNTED
 from mechnum.report.page import Section
 from mechnum.report.sections.lens import PROMPTS_INTERVAL
 from mechnum.report.wave_frames import carry_frame, kinds_frame
@@ -29,7 +30,10 @@ def signature_section(results: xr.DataTree) -> Section | None:
                 views={"errors": figures.error_histogram(errors)},
                 caption=Caption(
                     text="Predicted minus right number, over wrong answers that are numbers.",
+                    estimand=words.ERROR,
                     n=f"{int(errors['count'].sum()):,} wrong prompts",
+                    interval=COUNTED,
+                    null=words.NO_PEAKS,
                 ),
                 alt="Histogram of predicted minus answer.",
                 data=errors,

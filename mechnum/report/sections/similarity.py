@@ -21,6 +21,7 @@ from mechnum.report.similarity_frames import (
     transfer_frame,
 )
 
+_ONE_TABLE = "none: there is one table of numbers for each place of a model"
 _CURVES = 8  # Pairs whose match by number of frequencies is drawn.
 _ESTIMAND = (
     "RSA: correlation of the similarities (Euclid: of the distances) of all pairs of numbers. CKA: "
@@ -46,7 +47,8 @@ def map_section(results: xr.DataTree) -> Section:
             "which digit stands at each place of the number. What is like it may be spelling.",
             estimand=_ESTIMAND,
             n=f"{results.attrs['n_numbers']:,} numbers",
-            null="in the section before",
+            interval=_ONE_TABLE,
+            null="in the section before, for the pairs that are tested",
         ),
         alt="Maps of the similarity of every place of every model with every other.",
         data=data,
@@ -72,7 +74,7 @@ def chance_section(results: xr.DataTree) -> Section:
         + " ".join(f"{words.sentence(name)}: {NULL_TEXTS[null]}" for null, name in nulls.items()),
         estimand=_ESTIMAND,
         n=f"{results.attrs['n_numbers']:,} numbers, {results.attrs['draws']:,} draws of each null",
-        interval="none: there is one table for each model; the bars are of the nulls",
+        interval=f"{_ONE_TABLE}; the bars are of the nulls",
         null="the bars; no p is below " + words.number(1 / (int(results.attrs["draws"]) + 1)),
     )
     figure = Figure(
@@ -112,6 +114,7 @@ def frequencies_section(results: xr.DataTree) -> Section:
             f"and its mirror image count once. Dotted: the {top} of the other figures.",
             estimand="shared / all of the n strongest frequencies of both",
             n=f"{results.attrs['n_numbers']:,} numbers",
+            interval=_ONE_TABLE,
             null="the bands, the central 95 % of draws",
         ),
         alt="Lines of the match by the number of frequencies, over the bands of chance.",

@@ -11,6 +11,11 @@ from mechnum.report import figures, reading, spectra, words
 from mechnum.report.blocks import Block, Caption, Figure, Table
 from mechnum.report.page import Section
 
+_SHARE = (
+    "Squared length of the rows' component along cosine and sine of period N/k, over all k ≥ 1 "
+    "together; the constant is left out"
+)
+_ONE_TABLE = "none: one table of rows, one for each number"
 _VIEWS = 6  # Layers whose spectra are drawn as lines; the map has all.
 
 
@@ -78,9 +83,9 @@ def _lines(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
             "number has its power at long periods without any period of its own."
             + more
             + _constant(results),
-            estimand="Squared length of the rows' component along cosine and sine of period N/k, "
-            "over all k ≥ 1 together; the constant is left out",
+            estimand=_SHARE,
             n=rows_of(attrs),
+            interval=_ONE_TABLE,
             null=f"{words.sentence(chance(attrs))}; family-wise by the largest share",
         ),
         alt=f"Lines of share against period. {largest_words(results)}",
@@ -105,7 +110,9 @@ def _map(results: xr.DataTree, frame: pd.DataFrame) -> Figure:
         caption=Caption(
             text="Each row is a layer's spectrum: how many times the share of a flat spectrum a "
             "frequency has. Blank rows are the same for all numbers.",
+            estimand=f"{_SHARE}. Drawn as a multiple of what a flat spectrum has",
             n=rows_of(attrs),
+            interval=_ONE_TABLE,
             null="1: all frequencies have the same share",
         ),
         alt=f"Map of layer and period. {largest_words(results)}",
@@ -139,6 +146,7 @@ def _residues(results: xr.DataTree) -> Figure:
             f"scaled rows within {attrs.get('components')} principal components, "
             f"{attrs.get('folds')} folds of numbers, everything fitted on training folds",
             n=f"{int(attrs.get('n_numbers', 0)):,} numbers",
+            interval="none: one κ of all numbers; the permutations judge it",
             null=f"Residues dealt to the numbers at random, {attrs.get('permutations')} times; "
             "p_family by the largest κ of any layer",
         ),
@@ -149,6 +157,7 @@ def _residues(results: xr.DataTree) -> Figure:
 
 
 def _waves(results: xr.DataTree, frame: pd.DataFrame) -> Block:
+    attrs = reading.attributes(results)
     dropped = str(results["amplitudes"].attrs.get("dropped", ""))
     off = frame.loc[~frame["on_bin"].astype(bool), "period"].unique()
     text = "How much of the variance the fit loses without the wave of a period."
@@ -161,7 +170,11 @@ def _waves(results: xr.DataTree, frame: pd.DataFrame) -> Block:
         text=text,
         estimand="Fall of R² of a joint least-squares fit of constant, linear trend and the waves "
         "of all these periods",
-        n=rows_of(reading.attributes(results)),
+        n=rows_of(attrs),
+        interval=_ONE_TABLE,
+        # The expectation of a cosine and a sine beside a constant.
+        null=f"rows of independent noise: {words.percent(2 / (int(attrs['n_numbers']) - 1))} for "
+        "each period in the mean" + (", half where a wave is left out" if dropped else ""),
     )
     if "layer" not in frame:
         return Table("Waves at chosen periods", frame, caption)

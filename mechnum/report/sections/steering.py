@@ -7,6 +7,7 @@ import xarray as xr
 
 from mechnum.report import figures, words
 from mechnum.report.blocks import Caption, Figure, Table
+from mechnum.report.intervals import COUNTED
 from mechnum.report.page import Section
 from mechnum.report.steering_frames import (
     KINDS,
@@ -116,6 +117,7 @@ def probes_section(results: xr.DataTree) -> Section:
             estimand="Share of prompts in whose last state the probe reads the right answer",
             n=f"{wrong:,} wrong and {found.sizes['prompt'] - wrong:,} right prompts, none of them "
             "used to train the probe",
+            interval=COUNTED,
             null=f"{words.percent(common)}: the commonest of {len(shares)} answers",
         ),
         alt="Lines of the share read by layer.",
