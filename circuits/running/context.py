@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import xarray as xr
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from mechnum.circuits.running.store import Store
 from mechnum.models import Model
@@ -40,6 +40,13 @@ class Settings(BaseModel):
     def files(self, model: Model) -> Iterable[Path]:
         """Files beside the model that the measurement reads: it is stale when they change."""
         return ()
+
+
+class SeededSettings(Settings):
+    """Those of a measurement that draws at random."""
+
+    seed: int = Field(default=0, ge=0)
+    """Of all that is drawn."""
 
 
 def is_process(name: str) -> bool:

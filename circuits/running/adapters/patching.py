@@ -11,22 +11,20 @@ from mechnum.circuits.instruments.clock import trace_clock
 from mechnum.circuits.instruments.helix import measure_helix
 from mechnum.circuits.instruments.neurons import measure_neurons
 from mechnum.circuits.instruments.trace import trace as measure_trace
-from mechnum.circuits.running.context import Context, Settings
+from mechnum.circuits.running.context import Context, SeededSettings
 
 Metric = Literal["logit_diff", "logprob", "prob", "logit"]
 
 _ANSWERED = "those that the model answers correctly"
 
 
-class TraceSettings(Settings):
+class TraceSettings(SeededSettings):
     """Of `mechnum.trace`."""
 
     n_pairs: int = Field(default=100, gt=0)
     """Pairs of prompts, at most."""
     periods: tuple[float, ...] | None = None
     """Of the helix; by default the task's."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def trace(context: Context, settings: TraceSettings) -> xr.DataTree:
@@ -41,7 +39,7 @@ def trace(context: Context, settings: TraceSettings) -> xr.DataTree:
     )
 
 
-class HelixSettings(Settings):
+class HelixSettings(SeededSettings):
     """Of `mechnum.circuits.instruments.helix.measure_helix`."""
 
     position: str | int = "a"
@@ -58,8 +56,6 @@ class HelixSettings(Settings):
     """Whether numbers are scored that were fitted, as the paper did."""
     n_pairs: int = Field(default=100, gt=0)
     """Pairs of prompts, at most."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def helix(context: Context, settings: HelixSettings) -> xr.DataTree:
@@ -81,7 +77,7 @@ def helix(context: Context, settings: HelixSettings) -> xr.DataTree:
     )
 
 
-class ClockSettings(Settings):
+class ClockSettings(SeededSettings):
     """Of `mechnum.trace_clock`."""
 
     n_pairs: int = Field(default=200, gt=0)
@@ -98,8 +94,6 @@ class ClockSettings(Settings):
     """Of the helices; by default the task's."""
     metric: Metric = "logit_diff"
     """What a patched run is scored by."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def clock(context: Context, settings: ClockSettings) -> xr.DataTree:
@@ -119,7 +113,7 @@ def clock(context: Context, settings: ClockSettings) -> xr.DataTree:
     )
 
 
-class NeuronsSettings(Settings):
+class NeuronsSettings(SeededSettings):
     """Of `mechnum.circuits.instruments.neurons.measure_neurons`."""
 
     top: int = Field(default=100, gt=0)
@@ -134,8 +128,6 @@ class NeuronsSettings(Settings):
     """What a patched run is scored by."""
     n_pairs: int = Field(default=100, gt=0)
     """Pairs of prompts, at most."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def neurons(context: Context, settings: NeuronsSettings) -> xr.DataTree:

@@ -13,13 +13,13 @@ from mechnum.circuits.instruments.probe_ordinals import PERMUTATIONS, measure_or
 from mechnum.circuits.instruments.probe_task import PROMPTS, measure_task
 from mechnum.circuits.instruments.similarity import Chosen, measure_similarity
 from mechnum.circuits.instruments.steer import ProbeName, measure_steering
-from mechnum.circuits.running.context import Context, Settings
+from mechnum.circuits.running.context import Context, SeededSettings
 from mechnum.probes.similarity import DRAWS, TOP
 from mechnum.probes.steering.sweep import ALPHAS
 from mechnum.tasks.contexts import CONTEXTS, ORDINALS, context_prompts
 
 
-class ProbeSettings(Settings):
+class ProbeSettings(SeededSettings):
     """Of `mechnum.circuits.instruments.probe.measure_numbers`."""
 
     asks_task: ClassVar[bool] = False
@@ -38,8 +38,6 @@ class ProbeSettings(Settings):
     """What reads."""
     steps: int = Field(default=STEPS, gt=0)
     """Of probes that are trained by gradients."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def probe(context: Context, settings: ProbeSettings) -> xr.DataTree:
@@ -62,15 +60,13 @@ def probe(context: Context, settings: ProbeSettings) -> xr.DataTree:
     )
 
 
-class ProbeTaskSettings(Settings):
+class ProbeTaskSettings(SeededSettings):
     """Of `mechnum.circuits.instruments.probe_task.measure_task`."""
 
     n_prompts: int = Field(default=PROMPTS, ge=50)
     """Prompts, at most."""
     layers: tuple[int, ...] | None = None
     """Layers, -1 the embedding; by default all, of deep models 8."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def probe_task(context: Context, settings: ProbeTaskSettings) -> xr.DataTree:
@@ -80,7 +76,7 @@ def probe_task(context: Context, settings: ProbeTaskSettings) -> xr.DataTree:
     )
 
 
-class OrdinalsSettings(Settings):
+class OrdinalsSettings(SeededSettings):
     """Of `mechnum.circuits.instruments.probe_ordinals.measure_ordinals`."""
 
     asks_task: ClassVar[bool] = False
@@ -91,8 +87,6 @@ class OrdinalsSettings(Settings):
     """Layers, -1 the embedding; by default 8 at equal distances."""
     permutations: int = Field(default=PERMUTATIONS, ge=19)
     """Of the words, for p."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def ordinals(context: Context, settings: OrdinalsSettings) -> xr.DataTree:
@@ -106,7 +100,7 @@ def ordinals(context: Context, settings: OrdinalsSettings) -> xr.DataTree:
     )
 
 
-class SimilaritySettings(Settings):
+class SimilaritySettings(SeededSettings):
     """Of `mechnum.circuits.instruments.similarity.measure_similarity`."""
 
     asks_task: ClassVar[bool] = False
@@ -123,8 +117,6 @@ class SimilaritySettings(Settings):
     """Of each null."""
     transfer: bool = True
     """Whether probes of each model are read on the others."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
     def models(self) -> Iterable[str]:
         """Those beside the model."""
@@ -145,7 +137,7 @@ def similarity(context: Context, settings: SimilaritySettings) -> xr.DataTree:
     )
 
 
-class SteerSettings(Settings):
+class SteerSettings(SeededSettings):
     """Of `mechnum.circuits.instruments.steer.measure_steering`."""
 
     probe: ProbeName = "param-sin"
@@ -162,8 +154,6 @@ class SteerSettings(Settings):
     """Random directions at each layer and strength."""
     null: int = Field(default=99, gt=0)
     """Random directions at the chosen ones."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def steer(context: Context, settings: SteerSettings) -> xr.DataTree:

@@ -11,7 +11,7 @@ from pydantic import Field
 from mechnum.circuits.instruments.beliefs import measure_beliefs
 from mechnum.circuits.instruments.clock_pizza import measure_clock_pizza
 from mechnum.circuits.instruments.grokking import measure_grokking
-from mechnum.circuits.running.context import Context, Settings
+from mechnum.circuits.running.context import Context, SeededSettings, Settings
 from mechnum.errors import MechnumError
 from mechnum.models import Model
 from mechnum.tasks.arithmetic import ModularAddition
@@ -66,7 +66,7 @@ def clock_pizza(context: Context, settings: ClockPizzaSettings) -> xr.DataTree:
     )
 
 
-class BeliefsSettings(Settings):
+class BeliefsSettings(SeededSettings):
     """Of `mechnum.circuits.instruments.beliefs.measure_beliefs`."""
 
     run: str | None = None
@@ -81,8 +81,6 @@ class BeliefsSettings(Settings):
     """Where beliefs are replaced; by default the middle."""
     n_pairs: int = Field(default=200, gt=0)
     """Pairs of histories of the causal test."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
     def files(self, model: Model) -> Iterable[Path]:
         """The training's log and snapshots."""

@@ -8,14 +8,14 @@ import xarray as xr
 from pydantic import Field
 
 from mechnum.circuits.instruments.filters import measure_filters
-from mechnum.circuits.running.context import Context, Settings
+from mechnum.circuits.running.context import Context, SeededSettings
 from mechnum.fourier import lens_results, number_spectra
 from mechnum.tasks.single_numbers import own_numbers
 
 Basis = Literal["orthonormal", "paper"]
 
 
-class SpectraSettings(Settings):
+class SpectraSettings(SeededSettings):
     """Of `mechnum.fourier.number_spectra`."""
 
     of: Literal[
@@ -28,8 +28,6 @@ class SpectraSettings(Settings):
     """Spectra of chance."""
     permutations: int = Field(default=200, ge=19)
     """Of the residues, for their p-values."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def spectra(context: Context, settings: SpectraSettings) -> xr.DataTree:
@@ -45,7 +43,7 @@ def spectra(context: Context, settings: SpectraSettings) -> xr.DataTree:
     )
 
 
-class LensSettings(Settings):
+class LensSettings(SeededSettings):
     """Of `mechnum.fourier.lens_results`."""
 
     position: str | int = "end"
@@ -56,8 +54,6 @@ class LensSettings(Settings):
     """Of the number tokens, for chance."""
     n_prompts: int = Field(default=500, gt=0)
     """Prompts, at most."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def lens(context: Context, settings: LensSettings) -> xr.DataTree:
@@ -73,7 +69,7 @@ def lens(context: Context, settings: LensSettings) -> xr.DataTree:
     )
 
 
-class FiltersSettings(Settings):
+class FiltersSettings(SeededSettings):
     """Of `mechnum.circuits.instruments.filters.measure_filters`."""
 
     tau: int = Field(default=50, gt=0)
@@ -90,8 +86,6 @@ class FiltersSettings(Settings):
     """Waves over numbers; paper is that of Zhou et al. 2024."""
     n_prompts: int = Field(default=500, gt=0)
     """Prompts, at most."""
-    seed: int = Field(default=0, ge=0)
-    """Of all that is drawn."""
 
 
 def filters(context: Context, settings: FiltersSettings) -> xr.DataTree:
