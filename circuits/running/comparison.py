@@ -87,7 +87,7 @@ def _row(
     kind = paper.kinship(model)
     measured, needs = np.nan, _needed(figure, paper, kind)
     if results is not None and paper.is_measured_on(kind):
-        if lacks := _lacks(figure, results):
+        if lacks := figure.lacks(results.attrs):
             needs = lacks
         else:
             measured = circuit.read(figure, results)
@@ -131,11 +131,3 @@ def _needed(figure: PublishedFigure, paper: PaperModel, kind: Kind) -> str:
     if figure.reading is None:
         return "a step for it" if kind == KINDS[0] else f"{paper.name} and a step for it"
     return "other settings" if kind == KINDS[0] else paper.name
-
-
-def _lacks(figure: PublishedFigure, results: xr.DataTree) -> str:
-    """The first attribute that results lack to be the same quantity, in words; else empty."""
-    for name, value in figure.requires.items():
-        if results.attrs.get(name) != value:
-            return f"{name.replace('_', ' ')} {value}"
-    return ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -103,7 +104,7 @@ class PublishedFigure(BaseModel):
     steps: tuple[str, ...] = ()
     reading: str | None = None
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    requires: dict[str, Scalar] = Field(default_factory=dict)
+    requires: dict[str, Scalar | list[Scalar]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _is_whole(self) -> PublishedFigure:
@@ -113,6 +114,15 @@ class PublishedFigure(BaseModel):
         if bool(self.steps) != (self.reading is not None):
             raise ValueError(f"{self.name}: give both steps and reading, or none")
         return self
+
+    def lacks(self, attrs: Mapping[Any, Any]) -> str:
+        """The first that attributes of results lack to be the same quantity, in words; or ""."""
+        for name, value in self.requires.items():
+            # Several numbers are an array there, and one of them alone comes as a scalar.
+            wanted, given = np.atleast_1d(value), np.atleast_1d(attrs.get(name, ""))
+            if not np.array_equal(wanted, given):
+                return f"{name.replace('_', ' ')} {', '.join(map(str, wanted))}"
+        return ""
 
     def within(self, measured: float) -> str:
         """Whether a figure of the same model is as published: "yes", "no", or "" if unknown."""

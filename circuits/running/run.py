@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,7 +24,7 @@ from mechnum.models.digest import weights_digest
 from mechnum.patching.circuit.results import circuit_of
 from mechnum.patching.provenance import model_attributes
 from mechnum.progress import working
-from mechnum.report import save
+from mechnum.report import Page, page_of, write_netcdf
 from mechnum.tasks import parse
 from mechnum.tasks.processes import find_process
 
@@ -46,6 +47,11 @@ class CircuitRun:
     results: xr.DataTree
     models: Mapping[str, Model]
 
+    @cached_property
+    def page(self) -> Page:
+        """The report: what was found, the figures beside the paper's, and each step's own page."""
+        return page_of(self.results)
+
     def save(self, folder: str | Path) -> tuple[Path, ...]:
         """Write report.html and results.nc, and circuit.json (EAP-IG's graph) where a step found a
         circuit; each whole or not at all. Where several did, the files are circuit-STEP.json.
@@ -54,7 +60,10 @@ class CircuitRun:
             MechnumError: where the folder cannot be written.
         """
         folder = Path(folder)
-        written = list(save(self.results, folder))
+        written = [
+            self.page.save(folder / "report.html"),
+            write_netcdf(self.results, folder / "results.nc"),
+        ]
         steps = self.results["steps"].children
         found = [name for name, step in steps.items() if "circuit" in step.children]
         for name in found:

@@ -66,7 +66,7 @@ def run(
             typer.echo("stopped: the same command goes on with the step that was running", err=True)
             raise
         written = found.save(out)
-    to_stdout(run_summary(found.results))
+    to_stdout(run_summary(found.results, found.page))
     typer.echo(f"\nwritten: {', '.join(map(str, written[:-1]))} and {written[-1]}")
 
 

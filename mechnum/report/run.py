@@ -55,17 +55,15 @@ def run_page(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Pa
     )
 
 
-def run_summary(results: xr.DataTree) -> Group:
-    """The steps, and the figures that are measured, for a Rich console."""
+def run_summary(results: xr.DataTree, page: Page) -> Group:
+    """What each step found, as its `page` says it, and the figures that are measured beside the
+    paper's, for a Rich console."""
     from rich.console import Group
     from rich.text import Text as Line
 
     attrs = results.attrs
     lines = [Line(f"{attrs['circuit']} · {attrs['model']}", style="bold")]
-    lines += [
-        Line(f"{step['name']}: {step['shows'] if step['found'] else 'left out, ' + step['why']}")
-        for step in _steps(results)
-    ]
+    lines += [Line.assemble((f"{title}. ", "bold"), said) for title, said in _findings(page)]
     found = reading.group(results, "published")
     if found is None:
         return Group(*lines)

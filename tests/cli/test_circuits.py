@@ -28,7 +28,7 @@ def test_run_writes_prints_and_goes_on(run, circuit, tmp_path):  # noqa: F811
     assert (code, err) == (0, "")
     assert planted.measured == ["number", "doubled", "answers"]
     assert "written: report/report.html and report/results.nc" in out
-    assert "second: A second." in out
+    assert "The second. A second." in out
     found = read_netcdf(tmp_path / "report" / "results.nc")
     assert float(found["steps/second/value"]) == 7
     assert "command" not in found.attrs

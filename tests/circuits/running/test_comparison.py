@@ -9,7 +9,7 @@ import torch
 import mechnum as mn
 from mechnum.circuits.running.catalogue import CircuitFolder
 from mechnum.circuits.running.comparison import published_figure
-from mechnum.circuits.running.published import KINDS, PaperModel, Published
+from mechnum.circuits.running.published import KINDS, PaperModel, Published, PublishedFigure
 from mechnum.errors import MechnumError
 from mechnum.models import TokenTable
 from mechnum.report import page_of
@@ -143,6 +143,26 @@ def test_what_a_figure_needs_is_what_would_give_it(site, clock_59):
     planted.distribution(site, needing="needing")
     needs = mn.run_circuit("needing", clock_59).results["published"]["needs"].values.tolist()
     assert needs == ["Big and a step for it", "Big", "a step for it", "other settings"]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "required", "lacks"),
+    [
+        ([2.0, 5.0], [2, 5], ""),
+        ([2.0, 5.0], [2, 5, 10], "periods 2, 5, 10"),
+        ([2.0, 5.0], [5, 2], "periods 5, 2"),
+        (5.0, [5], ""),
+        ("none", [5], "periods 5"),
+        (None, [5], "periods 5"),
+        ([2.0, 5.0], 2, "periods 2"),
+    ],
+)
+def test_several_numbers_may_be_required(attribute, required, lacks):
+    figure = PublishedFigure(
+        name="x", value=1.0, model="m", place="p", requires={"periods": required}
+    )
+    attrs = {} if attribute is None else {"periods": np.asarray(attribute)}
+    assert figure.lacks(attrs) == lacks
 
 
 @pytest.mark.parametrize(
