@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from mechnum.beliefs.geometry import checked_readout, coordinate_names
-from mechnum.tasks.processes import Process, carry_readout
+from mechnum.tasks.processes import Process, carry_base, carry_readout
 from mechnum.tasks.processes.tree import levels
 
 PREFIXES = 10
@@ -53,7 +53,7 @@ def question(
     Raises:
         MechnumError: on a readout that does not fit.
     """
-    base = _base(process)
+    base = carry_base(process)
     matrix = None if readout is None else checked_readout(readout, process)
     names = coordinate_names(process, readout)
     if readout is None and base is not None:
@@ -76,10 +76,3 @@ def _first_of_many(process: Process, length: int) -> int:
     grown = enumerate(levels(process, length))
     enough = (seen - 1 for seen, level in grown if level.strings.sum() >= PREFIXES)
     return next(enough, 0)
-
-
-def _base(process: Process) -> int | None:
-    """Of column addition; None of other processes."""
-    base = process.n_states // 2 - 1
-    names = ("carry 0", "carry 1", *(f"sum {total}" for total in range(2 * base)))
-    return base if process.states == names else None

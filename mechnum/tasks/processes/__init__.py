@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mechnum.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mechnum.tasks.processes.addition import carry, carry_readout
+    from mechnum.tasks.processes.addition import carry, carry_base, carry_readout
     from mechnum.tasks.processes.combine import mixture, product
     from mechnum.tasks.processes.entropy import EntropyRate, entropy_rate, myopic_entropy
     from mechnum.tasks.processes.files import find_process, read_process
@@ -19,6 +19,7 @@ _HOMES = {
     "EntropyRate": "entropy",
     "Process": "process",
     "carry": "addition",
+    "carry_base": "addition",
     "carry_readout": "addition",
     "entropy_rate": "entropy",
     "even": "library",
@@ -41,6 +42,7 @@ __all__ = [
     "EntropyRate",
     "Process",
     "carry",
+    "carry_base",
     "carry_readout",
     "entropy_rate",
     "even",

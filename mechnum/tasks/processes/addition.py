@@ -43,7 +43,7 @@ def carry(base: int = 10, hidden: float = 0.0, carry_in: float = 0.0) -> Process
             raise MechnumError(f"{name} is {value}: give a number from 0 to 1")
     pairs = [(a, b) for a in range(base) for b in range(base)]
     tokens = [*(f"{a}+{b}" for a, b in pairs), *(f"={c}" for c in range(base)), "?"]
-    states = ["carry 0", "carry 1", *(f"sum {total}" for total in range(2 * base))]
+    states = _states(base)
     matrices = np.zeros((len(tokens), len(states), len(states)))
     for own in (0, 1):
         for token, (a, b) in enumerate(pairs):
@@ -60,6 +60,12 @@ def carry(base: int = 10, hidden: float = 0.0, carry_in: float = 0.0) -> Process
     return from_matrices(matrices, f"carry:{base},{hidden:g}", tokens, states, start)
 
 
+def carry_base(process: Process) -> int | None:
+    """The base of a process with the states of `carry`, and None of others."""
+    base = process.n_states // 2 - 1
+    return base if process.states == _states(base) else None
+
+
 def carry_readout(base: int = 10) -> Float64[np.ndarray, "state 2"]:
     """What makes beliefs over the states of `carry` beliefs about the carry, by `beliefs @ …`.
 
@@ -67,3 +73,7 @@ def carry_readout(base: int = 10) -> Float64[np.ndarray, "state 2"]:
     """
     outgoing = [0, 1, *(total // base for total in range(2 * base))]
     return np.eye(2)[outgoing]
+
+
+def _states(base: int) -> tuple[str, ...]:
+    return ("carry 0", "carry 1", *(f"sum {total}" for total in range(2 * base)))

@@ -90,3 +90,11 @@ def test_impossible_automata_are_refused():
 def test_bases_that_are_none_are_refused_by_name(numbers):
     with pytest.raises(MechnumError, match="give a whole number from 2 to 16"):
         P.find_process(f"carry:{numbers}")
+
+
+@pytest.mark.parametrize("base", [2, 3, 10])
+def test_column_addition_is_known_by_its_states(base):
+    assert P.carry_base(P.carry(base, 0.3)) == base
+    renamed = P.from_matrices(P.carry(base).matrices)
+    assert P.carry_base(renamed) is None
+    assert P.carry_base(P.mess3()) is None
