@@ -87,7 +87,7 @@ def measure_numbers(
             them.
         probes: names among `PROBES`.
         steps: of probes that are trained by gradients.
-        folder: where the collected states are kept and found again.
+        folder: where the collected states are kept and found again, in place of others there.
         untrained: for the control; by default `mechnum.models.fresh.untrained(model)`.
         seed: of everything that is drawn.
         said: further attributes, such as the command.
@@ -112,7 +112,7 @@ def measure_numbers(
     # A text may begin with a number, which then has no token before it.
     offsets = (0, -1) if all(bool((group.places > 0).all()) for group in prompts) else (0,)
     files = {offset: _file(folder, _FILES[offset]) for offset in offsets}
-    collected = collect_around(model, prompts, files, chosen)
+    collected = collect_around(model, prompts, files, chosen, replace=True)
     tables = layer_tables(collected[0])
     kept: dict[tuple[str, Label], NumberProbe] = {}
 
@@ -122,7 +122,7 @@ def measure_numbers(
     def untrained_tables() -> dict[Label, StateTable]:
         twin = untrained_twin(model, seed) if untrained is None else untrained
         file = _file(folder, "untrained")
-        return layer_tables(collect_around(twin, prompts, {0: file}, chosen)[0])
+        return layer_tables(collect_around(twin, prompts, {0: file}, chosen, replace=True)[0])
 
     curves = probe_curves(asked, tables, seed=seed, fitted=keep)
     best = _best_layer(kept, tables, seed)

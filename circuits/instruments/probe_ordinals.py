@@ -64,7 +64,7 @@ def measure_ordinals(
     def measured(kind: str) -> xr.Dataset:
         prompts = ordinal_prompts(model, kind)
         file = None if folder is None else folder / f"{_group(kind)}.safetensors"
-        collected = collect_states(model, prompts, chosen, file)
+        collected = collect_states(model, prompts, chosen, file, replace=True)
         for name, value in collected.attrs.items():
             attrs.setdefault(str(name), value)
         return _read(kind, collected, permutations, seed).assign_attrs(collected.attrs)

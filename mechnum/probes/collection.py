@@ -35,6 +35,7 @@ def collect_states(
     layers: Sequence[int] | None = None,
     file: str | Path | None = None,
     offset: int = 0,
+    replace: bool = False,
 ) -> xr.Dataset:
     """The residual stream at every number of the texts.
 
@@ -46,6 +47,7 @@ def collect_states(
         file: a safetensors file, made where it is not there.
         offset: tokens from the number's place to where its state is taken; −1 is the token before,
             a control.
+        replace: what the file holds, where these are other states or it is damaged.
 
     Returns:
         `states` over (layer, row, dimension), float32, a row for each number in each text. Over
@@ -54,9 +56,10 @@ def collect_states(
 
     Raises:
         MechnumError: no texts, layers that the model does not have or one of them twice, places
-            outside of a text, and a file that holds other states, is damaged or cannot be written.
+            outside of a text, a file that cannot be written, and without `replace` one that holds
+            other states or is damaged.
     """
-    return collect_around(model, prompts, {offset: file}, layers)[offset]
+    return collect_around(model, prompts, {offset: file}, layers, replace)[offset]
 
 
 def collect_around(
@@ -64,6 +67,7 @@ def collect_around(
     prompts: Sequence[ContextPrompts],
     files: Mapping[int, str | Path | None],
     layers: Sequence[int] | None = None,
+    replace: bool = False,
 ) -> dict[int, xr.Dataset]:
     """`collect_states` at several offsets from the numbers, in one run of the texts.
 
@@ -91,7 +95,7 @@ def collect_around(
             if plan.file is None:
                 fresh[offset] = np.empty(plan.shape, dtype=np.float32)
                 found[offset] = plan.dataset(fresh[offset], plan.columns, said)
-            elif not plan.file.exists():
+            elif not plan.file.exists() or (replace and not plan.is_kept()):
                 fresh[offset] = writing.enter_context(plan.new_file(said))
         if fresh:
             _collect(model, prompts, chosen, fresh)
@@ -134,6 +138,14 @@ class _Plan:
         kept = {"format": _FORMAT, "key": self.key, "contexts": json.dumps(self.contexts)}
         kept |= {"layers": json.dumps(self.layers), "said": json.dumps(said)}
         return new_state_file(self.file, self.shape, self.columns, kept)
+
+    def is_kept(self) -> bool:
+        """Whether the file holds these states, whole."""
+        try:
+            self.read()
+        except MechnumError:
+            return False
+        return True
 
     def read(self) -> xr.Dataset:
         assert self.file is not None

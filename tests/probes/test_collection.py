@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from safetensors import safe_open
 
 from mechnum.errors import MechnumError
@@ -84,6 +85,17 @@ def test_files_of_other_states_and_damaged_ones_are_refused(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(MechnumError, match="is not a whole file of states: delete it"):
             collect_states(reader(), texts(), [0], path)
+
+
+def test_other_and_damaged_states_are_replaced_where_that_is_asked_for(tmp_path, monkeypatch):
+    path, wanted = tmp_path / "states.safetensors", collect_states(reader(), texts(), [2])
+    collect_states(reader(), texts(), [0], path)
+    for before in (path.read_bytes(), b"", path.read_bytes()[:-1]):
+        path.write_bytes(before)
+        found = collect_states(reader(), texts(), [2], path, replace=True)
+        xr.testing.assert_allclose(found, wanted)
+    monkeypatch.setattr(type(reader()), "run", None)
+    collect_states(reader(), texts(), [2], path, replace=True)
 
 
 def test_an_edit_of_one_weight_makes_other_states(tmp_path):
