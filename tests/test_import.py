@@ -56,7 +56,9 @@ def test_module_runs_as_script():
     assert done.stdout == f"mechnum {mechnum.__version__}\n"
 
 
-@pytest.mark.parametrize("part", ["helix", "probes", "report", "tasks", "training"])
+@pytest.mark.parametrize(
+    "part", ["circuits.instruments", "helix", "probes", "report", "tasks", "training"]
+)
 def test_lazy_packages_list_their_names_and_refuse_others(part):
     package = import_module(f"mechnum.{part}")
     assert set(package.__all__) <= set(dir(package))

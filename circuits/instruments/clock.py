@@ -31,7 +31,7 @@ from mechnum.patching.circuit.results import circuit_files, circuit_results
 from mechnum.patching.metrics import MetricName
 from mechnum.patching.node_names import parse_node
 from mechnum.patching.nodes import Node, NodeKind, all_nodes
-from mechnum.patching.results import results
+from mechnum.patching.tree import results
 from mechnum.tasks import Accuracy, Pairs, Task, parse, sample_prompts
 from mechnum.tasks.arithmetic import ModularAddition
 

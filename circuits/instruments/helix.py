@@ -24,7 +24,7 @@ from mechnum.helix import (
 )
 from mechnum.models import Model
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.results import example_prompts
+from mechnum.patching.tree import example_prompts
 from mechnum.tasks import Accuracy, Pairs, Task, numbers_of, sample_prompts, states_of
 from mechnum.tasks.examples import bos_policy, example_pair
 

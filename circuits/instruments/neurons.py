@@ -28,7 +28,7 @@ from mechnum.neurons.described import described
 from mechnum.neurons.effects.scores import Ranking
 from mechnum.neurons.states import Of
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.results import example_prompts
+from mechnum.patching.tree import example_prompts
 from mechnum.tasks import Accuracy, Pairs, Task, answer_tokens
 from mechnum.tasks.arithmetic import ModularAddition
 from mechnum.tasks.examples import bos_policy, example_pair

@@ -22,7 +22,7 @@ from mechnum.patching.circuit.exact import with_exact_effects
 from mechnum.patching.circuit.graph import graph_of
 from mechnum.patching.circuit.results import circuit_files, circuit_results
 from mechnum.patching.metrics import MetricName
-from mechnum.patching.results import results
+from mechnum.patching.tree import results
 from mechnum.patching.values import ValueName
 from mechnum.tasks import Pairs
 

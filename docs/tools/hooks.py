@@ -87,12 +87,12 @@ def reference_index() -> str:
     for package, title in PACKAGES.items():
         names = ", ".join(f"`{name.short}`" for name in public_names(package))
         lines.append(f"| [{title}]({slug(package)}.md) `{package}` | {names} |")
-    return "\n".join([*lines, "", *instruments()])
+    return "\n".join([*lines, "", *only_at_the_top()])
 
 
-def instruments() -> Iterator[str]:
-    """The instruments, which are names of no other package."""
-    yield from ["## Instruments", ""]
+def only_at_the_top() -> Iterator[str]:
+    """The instruments and the circuits that are names of no package."""
+    yield from ["## At the top alone", ""]
     for name in public_names("mechnum"):
         if name.home.startswith("circuits."):
             yield from entry(name)

@@ -24,7 +24,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from plotly.offline import get_plotlyjs
 
-from tests.report.devtools import Browser, find_chromium
+from docs.tools.browser import Browser, find_chromium
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -61,8 +61,13 @@ def run(path: Path) -> NotebookNode:
             cell.outputs, cell.execution_count = [], None
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, _KERNEL):
         resources = {"metadata": {"path": folder}}
+        # What a cell prints is one output, however many pieces it arrives in.
         NotebookClient(
-            notebook, timeout=_SECONDS, resources=resources, record_timing=False
+            notebook,
+            timeout=_SECONDS,
+            resources=resources,
+            record_timing=False,
+            coalesce_streams=True,
         ).execute()
     return notebook
 

@@ -23,6 +23,7 @@ PACKAGES = {
     "mechnum.beliefs": "Beliefs",
     "mechnum.training": "Training",
     "mechnum.report": "Reports",
+    "mechnum.circuits.instruments": "Instruments",
 }
 # Dictionaries of a package that say in which of its modules a name is.
 _TABLES = ("_HOMES", "_WHERE", "_MODULE_OF")
@@ -81,7 +82,7 @@ def _homes(package: str) -> dict[str, str]:
 
 
 def _folder(package: str) -> Path:
-    return ROOT.joinpath(*package.split("."))
+    return ROOT.joinpath(*_on_disk(f"{package}.").removesuffix(".").split("."))
 
 
 def _is_package(name: str) -> bool:

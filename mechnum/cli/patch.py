@@ -79,8 +79,8 @@ def patch(
     with bars(quiet):
         loaded = load_model(model, device, dtype)
         from mechnum.patching import effects
-        from mechnum.patching.results import results
         from mechnum.patching.selection import select
+        from mechnum.patching.tree import results
         from mechnum.report import ranking, save
 
         # Refused before all prompts are run, which can take minutes.

@@ -102,7 +102,7 @@ def paths(
         loaded = load_model(model, device, dtype)
         from mechnum.patching import path_effects
         from mechnum.patching.path.targets import receivers_named, senders_named
-        from mechnum.patching.results import results
+        from mechnum.patching.tree import results
         from mechnum.report import ranking, save
 
         # Refused before all prompts are run, which can take minutes.

@@ -15,6 +15,7 @@ from mechnum.patching.node_names import node
 from mechnum.patching.nodes import Node
 from mechnum.patching.path.paths import path_effects
 from mechnum.patching.statistics import summarise
+from mechnum.patching.tree import results
 
 __all__ = [
     "Circuit",
@@ -32,5 +33,6 @@ __all__ = [
     "minimality",
     "node",
     "path_effects",
+    "results",
     "summarise",
 ]

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 def display_figure(figure: Figure) -> None:
     """Show the first view of a figure of a page, and its caption below it.
 
-    plotly draws the view, as it is set up for this notebook; other views are in `figure.views`.
+    plotly draws the view, as it is set up for this notebook; other views are in `figure.views`,
+    and the caption says which one this is.
     """
     # It is there wherever a notebook asks for this.
     from IPython.display import display  # pyright: ignore[reportMissingImports]
@@ -22,7 +23,11 @@ def display_figure(figure: Figure) -> None:
 
 
 def _parts(figure: Figure) -> list[tuple[str, str]]:
-    return [(figure.title, figure.caption.text), *figure.caption.facts]
+    parts = [(figure.title, figure.caption.text), *figure.caption.facts]
+    shown, *others = figure.views
+    if others:  # What a page says by its switch.
+        parts.insert(1, (figure.switch, f"{shown} (other views: {', '.join(others)})"))
+    return [(name, text.replace(" %", "\N{NO-BREAK SPACE}%")) for name, text in parts]
 
 
 def _caption_html(figure: Figure) -> str:

@@ -14,9 +14,9 @@ import nbformat
 from nbclient.exceptions import CellExecutionError
 from nbformat import v4
 
+from docs.tools.browser import Browser, find_chromium
 from docs.tools.notebook_pages import notebook_page
 from docs.tools.notebooks import NOTEBOOKS, SVG, NotebookError, check, write
-from tests.report.devtools import Browser, find_chromium
 
 ROOT = Path(__file__).parents[2]
 # Names of the language of SVG, which nothing is fetched from.

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 import xarray as xr
 
-from .devtools import Browser, find_chromium
+from docs.tools.browser import Browser, find_chromium
+
 from .synthetic import trace
 
 

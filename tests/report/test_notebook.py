@@ -15,6 +15,7 @@ from mechnum.report.trace import build_page
 from .synthetic import trace
 
 TITLE = "Effect of each head"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def test_a_figure_is_shown_with_its_whole_caption(monkeypatch):
@@ -33,9 +34,13 @@ def test_a_figure_is_shown_with_its_whole_caption(monkeypatch):
     assert raw
     text = caption["text/plain"].splitlines()
     assert text[0] == f"{TITLE}: {figure.caption.text}"
-    assert [line.split(":")[0] for line in text[1:]] == ["Estimand", "n", "Interval", "Null"]
+    parts = ["Effect", "Estimand", "n", "Interval", "Null"]
+    assert [line.split(":")[0] for line in text[1:]] == parts
+    assert text[1] == "Effect: total (other views: direct, indirect)"
     for name, said in figure.caption.facts:
-        assert f"<b>{name}</b> {said}" in caption["text/html"]
+        # A number and its percent sign stay on one line.
+        assert f"<b>{name}</b> {said.replace(' %', NO_BREAK + '%')}" in caption["text/html"]
+    assert f"95{NO_BREAK}%" in caption["text/html"]
 
 
 def test_figures_are_found_in_sections_and_parts():

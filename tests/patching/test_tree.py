@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import mechnum as mn
-from mechnum.patching.results import results
+from mechnum.patching.tree import results
 
 
 @pytest.fixture(scope="module")
