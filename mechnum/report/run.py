@@ -69,14 +69,19 @@ def run_summary(results: xr.DataTree, page: Page) -> Group:
         return Group(*lines)
     table = bare_table()
     table.add_column("quantity")
-    for name in ("published", "measured"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for number, model in (("published", "of"), ("measured", "on")):
+        table.add_column(number, justify="right", no_wrap=True)
+        table.add_column(model, no_wrap=True)
     table.add_column("same kind of model")
     for row in published_frame(found)[found["needs"].values == ""].to_dict("records"):
-        numbers = (row[name] for name in ("published", "measured"))
-        shown = (value if isinstance(value, str) else words.number(value) for value in numbers)
+        published, measured = (
+            value if isinstance(value, str) else words.number(value)
+            for value in (row["published"], row["measured"])
+        )
         met = f", within tolerance: {row['tolerance met']}" if row["tolerance met"] else ""
-        table.add_row(str(row["quantity"]), *shown, f"{row['same kind']}{met}")
+        models = row["paper's model"], row["this model"]
+        kind = f"{row['same kind']}{met}"
+        table.add_row(row["quantity"], published, models[0], measured, models[1], kind)
     table.caption = published_words(found)
     return Group(*lines, table)
 
