@@ -26,7 +26,7 @@ def run(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.slow
 def test_prints_and_writes(run, tmp_path):
-    code, out, err = run(*ADDER, "--mixed", "1", "--periods", "10,25")
+    code, out, err = run(*ADDER, "--metric", "logit", "--mixed", "1", "--periods", "10,25")
     assert (code, err) == (0, "")
     folder = tmp_path / "report"
     assert sorted(path.name for path in folder.iterdir()) == [
