@@ -9,6 +9,7 @@ import xarray as xr
 
 from mechnum.report import figures, findings, reading, words
 from mechnum.report.blocks import Caption, Figure, Table, Text
+from mechnum.report.intervals import INTERVAL_WORDS, ONE_FIT
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.controls import (
     ablation_section,
@@ -19,7 +20,14 @@ from mechnum.report.sections.controls import (
     structure_section,
     variables_section,
 )
-from mechnum.report.sections.helix import IN_PLANES, NOT_DRAWN, OFF_THE_CURVE, helix_section
+from mechnum.report.sections.helix import (
+    IN_PLANES,
+    NOT_DRAWN,
+    OFF_THE_CURVE,
+    fit_words,
+    helix_section,
+    score_null,
+)
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
 from mechnum.report.sections.published import published_section
@@ -60,7 +68,8 @@ def helix_page(results: xr.DataTree) -> Page:
 def best_layers(results: xr.DataTree) -> pd.DataFrame:
     """For each method the layer where its causal score is largest.
 
-    Columns: method, parameters, layer, `score` with the ends of its interval, `r2` there.
+    Columns: method, parameters, layer, `score` with the ends of its interval, `r2` there, `n`
+    pairs.
     """
     site, frame = next(iter(findings.site_frames(results).items()))
     sizes = reading.helix_sites(results)[site]["parameters"].to_series()
@@ -70,7 +79,7 @@ def best_layers(results: xr.DataTree) -> pd.DataFrame:
         if len(own):
             best = own.loc[own["score"].idxmax()]
             rows.append({"method": method, "parameters": int(sizes[method]), **best.to_dict()})
-    order = ["method", "parameters", "layer", "score", "score_low", "score_high", "r2"]
+    order = ["method", "parameters", "layer", "score", "score_low", "score_high", "r2", "n"]
     return pd.DataFrame(rows)[order]
 
 
@@ -148,6 +157,8 @@ def _sizes_section(results: xr.DataTree) -> Section | None:
         return None
     attrs = reading.attributes(results, next(iter(sites.values())))
     frame = best_layers(results)
+    n, null = words.count_range(frame["n"], "pairs"), score_null(frame)
+    frame = frame.drop(columns="n").rename(columns={"r2": "R²"})
     frame["method"] = [figures.method_name(method) for method in frame["method"]]
     return Section(
         "Size and best layer",
@@ -157,8 +168,15 @@ def _sizes_section(results: xr.DataTree) -> Section | None:
                 frame=frame,
                 caption=Caption(
                     text="Parameters are the independent directions that a fit writes, beside the "
-                    f"constant. Columns of the helix that are dropped: {attrs['dropped_columns']}. "
-                    "The layer is chosen on the pairs that also measure it.",
+                    "constant; layer \N{MINUS SIGN}1 is the embedding. Columns of the helix that "
+                    f"are dropped: {attrs['dropped_columns']}. The layer is chosen on the pairs "
+                    "that also measure it, which favours each fit a little.",
+                    estimand=f"score: change of {words.metric(attrs)} in the corrupt run when the "
+                    "fit takes the state's place; R²: share of the variance of the states over "
+                    f"pairs that the fit explains{fit_words(sites)}",
+                    n=n,
+                    interval=f"{INTERVAL_WORDS}, of the score; of R² {ONE_FIT}",
+                    null=f"{null} R²: 0 or less for a fit that is no better than the mean state",
                 ),
             )
         ],

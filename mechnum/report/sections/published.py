@@ -29,7 +29,13 @@ def published_section(results: xr.DataTree) -> Section | None:
         caption=Caption(
             text=f"Published: {found.attrs['source']}. {_caution(found)} A figure that is not "
             "measured here says what it needs: the paper's model, a setting, or a step that this "
-            "circuit does not have."
+            "circuit does not have.",
+            estimand="as the paper defines each quantity, at the place that the table names; "
+            "where that is not all, the note says what is measured here",
+            n="that of the section that measures the quantity",
+            interval="none: papers give single values; the sections that measure have intervals",
+            null="the published value, where the model is the paper's own; for others there is "
+            "none, and their sections say what the quantity is to be compared with",
         ),
     )
     return Section("Published figures", [table], published_words(found))
