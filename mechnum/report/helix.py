@@ -9,6 +9,7 @@ import xarray as xr
 
 from mechnum.report import figures, findings, reading, words
 from mechnum.report.blocks import Caption, Figure, Table, Text
+from mechnum.report.frames import score_frame
 from mechnum.report.intervals import INTERVAL_WORDS, ONE_FIT
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.controls import (
@@ -114,9 +115,11 @@ def helix_summary(results: xr.DataTree) -> Group:
 
 def _found(results: xr.DataTree, sites: dict[str, pd.DataFrame]) -> Section:
     points = findings.helix_points(sites) + _points(results)
+    attrs = reading.attributes(results)
     note = (
-        "y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt prompt. "
-        "Numbers are means over pairs with 95 % intervals."
+        f"Scores are changes of {words.metric(attrs)} in the corrupt run, means over pairs with "
+        "95 % intervals; 0 is no effect. y is the right answer to a pair's clean prompt, "
+        "y\N{PRIME} that to its corrupt prompt."
     )
     left = reading.structured(results.attrs.get("left_out", {}))
     points += [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
@@ -134,21 +137,30 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         text += f"best subsets of each size are {'nested' if nested else 'not nested'}."
         points.append(("Periods", text))
     if (ablated := reading.group(results, "ablation")) is not None:
-        means = ablated["score"].mean("pair")
-        if {"whole", "helix", "random_components"} <= set(means["method"].values):
-            layer = int(means["layer"].values[int(means.sel({"method": "whole"}).argmin("layer"))])
-            whole, helix, random = (
-                words.number(float(means.sel({"layer": layer, "method": name})), sign=True)
-                for name in ("whole", "helix", "random_components")
-            )
-            text = f"{words.after_layer(layer)} ablating the helix costs {helix}, the whole state "
-            points.append(("Ablation", f"{text}{whole}, a random subspace {random}."))
+        points += _ablation_point(score_frame(ablated, reading.seed(results)))
     if (loop := reading.group(results, "continuity")) is not None:
         agreement = words.number(float(loop.attrs["rank_agreement"]))
         p = words.q_value(float(loop.attrs["p"]))
         text = f"held-out numbers lie on the circle with a rank agreement of {agreement} (p {p})."
         points.append(("Continuity", text))
     return points
+
+
+def _ablation_point(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """What the clean run loses without the helix, where the whole state matters most."""
+    if not {"whole", "helix", "random_components"} <= set(frame["method"]):
+        return []
+    scores = frame.set_index(["method", "layer"])[["score", "score_low", "score_high"]]
+    layer = int(scores.loc["whole"]["score"].idxmin())
+    whole, helix, random = (
+        words.interval(*scores.loc[(name, layer)].tolist())
+        for name in ("whole", "helix", "random_components")
+    )
+    text = (
+        f"{words.after_layer(layer)} the clean run changes by {helix} without the helix, by "
+        f"{whole} without the whole state, and by {random} without a random subspace."
+    )
+    return [("Ablation", text)]
 
 
 def _sizes_section(results: xr.DataTree) -> Section | None:

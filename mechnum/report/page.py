@@ -114,6 +114,12 @@ class _Slugs:
         return name if self._used[name] == 1 else f"{name}-{self._used[name]}"
 
 
+def _unbroken(value: Any) -> Any:
+    """A text whose numbers stay on one line with their % sign."""
+    # Markup, as of data and scripts, is left as it is.
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", value) if type(value) is str else value
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -122,6 +128,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(assets.TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_unbroken,
         trim_blocks=True,
         lstrip_blocks=True,
     )

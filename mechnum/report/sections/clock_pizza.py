@@ -21,7 +21,7 @@ _MEANINGS = {
     "runs",
     "circularity of a": "1 where the first four components of the embedding are waves",
     "circularity of b": "the same of b's embedding, which is a's where they share tokens",
-    "accuracy": "of all pairs",
+    "accuracy": "share of all pairs that are right",
 }
 _BY = {"fourier": "Fourier mode", "components": "pairs of principal components"}
 _EXPLAINED = 0.5  # A circle accompanies another where its formula explains more than half.

@@ -67,7 +67,7 @@ def published_words(found: xr.Dataset) -> str:
     measured = found["needs"].values == ""
     same = measured & (found["kind"].values == SAME)
     within = found["within"].values[same]
-    sentence = f"{int(measured.sum())} of the paper's {len(measured)} figures are measured here"
+    sentence = _how_many(int(measured.sum()), len(measured))
     if not same.any():
         return f"{sentence}, none of them on the paper's own model."
     judged = int((within != "").sum())
@@ -76,6 +76,13 @@ def published_words(found: xr.Dataset) -> str:
         f"{sentence}, {int(same.sum())} of them on the paper's own model: {met} of {judged} with "
         "a tolerance are within it."
     )
+
+
+def _how_many(measured: int, n: int) -> str:
+    if n == 1:
+        return f"The paper's one figure is {'' if measured else 'not '}measured here"
+    verb = "is" if measured == 1 else "are"
+    return f"{measured} of the paper's {n} figures {verb} measured here"
 
 
 def _caution(found: xr.Dataset) -> str:
