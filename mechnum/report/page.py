@@ -114,10 +114,16 @@ class _Slugs:
         return name if self._used[name] == 1 else f"{name}-{self._used[name]}"
 
 
+_KEPT_TOGETHER = re.compile(
+    r"(?<=\d) (?=%)|(?<=\b\w) (?=[=<] [\d\u2212])|(?<=\b\w [=<]) (?=[\d\u2212])"
+)
+"""Spaces at which no line breaks: before % and in `T = 10`, `k = 5`, `p < 0.001`."""
+
+
 def _unbroken(value: Any) -> Any:
-    """A text whose numbers stay on one line with their % sign."""
+    """A text that keeps numbers together with what they are of."""
     # Markup, as of data and scripts, is left as it is.
-    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", value) if type(value) is str else value
+    return _KEPT_TOGETHER.sub("\N{NO-BREAK SPACE}", value) if type(value) is str else value
 
 
 @cache
