@@ -35,8 +35,7 @@ _BEST = {
 }
 CAUTION = (
     "Nets whose first step adds the embeddings are symmetric by their architecture, and deeper "
-    "nets nearly so. Moisescu-Pareja et al. 2026 find the same first layer in clocks and pizzas: "
-    "see phase_alignment and disc_or_torus."
+    "nets nearly so. Moisescu-Pareja et al. 2026 find the same first layer in clocks and pizzas."
 )
 
 

@@ -139,16 +139,20 @@ def control_frame(results: xr.DataTree, layer: str) -> pd.DataFrame:
 
 
 def position_frame(results: xr.DataTree) -> pd.DataFrame:
-    """One row for each position: how many prefixes end there, and the error of their beliefs."""
+    """One row for each position: how many prefixes end there, and the error of their beliefs, also
+    where the mean belief of all prefixes is said of each."""
     at = results["geometry"].to_dataset().sel(norm=best_norm(results))
     position, weight = at["position"].values, at["weight"].values
+    belief = at["belief"].values
+    guesses = {place: at["predicted"].sel(layer=layer).values for layer, place in PLACES.items()}
+    guesses["the mean belief"] = np.broadcast_to(weight @ belief / weight.sum(), belief.shape)
     rows = []
     for own in np.unique(position):
         here = position == own
         row: dict[str, Any] = {"position": int(own), "prefixes": int(here.sum())}
-        for layer, place in PLACES.items():
-            gap = at["predicted"].sel(layer=layer).values[here] - at["belief"].values[here]
-            row[place] = np.average((gap**2).mean(axis=1), weights=weight[here])
+        for name, guess in guesses.items():
+            gap = guess[here] - belief[here]
+            row[name] = np.average((gap**2).mean(axis=1), weights=weight[here])
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -10,7 +10,6 @@ from mechnum.report.clock_frames import heads_frame, mlps_frame
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.circuit import faithfulness_section
 from mechnum.report.sections.clock import (
-    class_words,
     curves_section,
     heads_section,
     mlps_section,
@@ -46,6 +45,14 @@ def clock_page(results: xr.DataTree) -> Page:
     )
 
 
+_DO = {
+    "a,b": "move a and b",
+    "a+b": "write the sum out",
+    "mixed": "do both",
+    "unclear": "do neither clearly",
+}
+
+
 def clock_points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What was found, as names and sentences."""
     heads, mlps = heads_frame(results), mlps_frame(results)
@@ -54,14 +61,22 @@ def clock_points(results: xr.DataTree) -> list[tuple[str, str]]:
     n_mixed = int((heads["class"] == "mixed").sum())
     as_listed = next(what for what in rows if what.startswith(f"by class, {n_mixed} mixed"))
     shares = [f"{text} ({what})" for what, text in rows.items() if not what.startswith("by class")]
+    classes = [
+        f"{len(own)} {_DO.get(str(name), str(name))} "
+        f"({words.listed([str(node).removeprefix('head ') for node in own['node']])})"
+        for name, own in heads.groupby("class", sort=False)
+    ]
     points = [
         (
             "Classes of heads",
-            f"{class_words(heads)} {sure} of {len(heads)} in at least "
+            f"{words.listed(classes)}. {sure} of {len(heads)} keep their class in at least "
             f"{words.percent(words.CONFIDENT)} of the resamples.",
         ),
-        ("Patched together", f"{rows[as_listed]} of all heads' effect ({as_listed})."),
-        ("Beside it", f"{words.listed(shares)}."),
+        (
+            "Patched together",
+            f"passing on what their classes claim, heads have {rows[as_listed]} of all heads' "
+            f"effect; beside it {words.listed(shares)}.",
+        ),
     ]
     kinds = ["heads"] if mlps is None else ["heads", "mlps"]
     points.append(("Share of the effect", " ".join(sizes_words(results, kind) for kind in kinds)))

@@ -34,8 +34,9 @@ def site_frames(results: xr.DataTree) -> dict[str, pd.DataFrame]:
 def best_helix(sites: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """For each site the layer where the helix causes most (or fits best, without scores).
 
-    Columns: site, layer, `score` with interval and `r2` of the helix, and `full_score`, the score
-    of the true state at the same layer; those that are not known are left out.
+    Columns: site, layer, `score` with interval and `r2` of the helix, and at the same layer
+    `full_score` of the true state and `permuted_score` of a helix of shuffled numbers; those that
+    are not known are left out.
     """
     rows = []
     for site, frame in sites.items():
@@ -48,6 +49,9 @@ def best_helix(sites: dict[str, pd.DataFrame]) -> pd.DataFrame:
         full = frame[(frame["method"] == "full") & (frame["layer"] == best["layer"])]
         if by == "score" and len(full):
             row["full_score"] = float(full["score"].iloc[0])
+        dealt = frame[(frame["method"] == "permuted") & (frame["layer"] == best["layer"])]
+        if by == "score" and len(dealt):
+            row["permuted_score"] = float(dealt["score"].iloc[0])
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -103,6 +107,9 @@ def helix_points(sites: dict[str, pd.DataFrame]) -> list[tuple[str, str]]:
             part = f"has a causal score of {score}"
             if pd.notna(row.get("full_score")):
                 part += f", where the true state has {words.number(row['full_score'], sign=True)}"
+            if pd.notna(row.get("permuted_score")):
+                dealt = words.number(row["permuted_score"], sign=True)
+                part += f" and the helix of shuffled numbers {dealt}"
             parts.append(part)
         text = f"{words.after_layer(int(row['layer']))} it {words.listed(parts)}."
         points.append((f"Helix at {row['site']}", text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import xarray as xr
@@ -32,7 +33,7 @@ _ADDS = 0.99  # Share of right pairs from which a net counts as one that adds.
 def grokking_page(results: xr.DataTree) -> Page:
     """The page of what `mechnum.circuits.instruments.grokking.measure_grokking` gave."""
     sections = [
-        Section("What was found", [Text(points=_points(results))]),
+        Section("What was found", [Text(points=_points(results)), Text([_read_so(results)])]),
         training_section(results),
         frequencies_section(results),
         logits_section(results),
@@ -67,6 +68,14 @@ def grokking_summary(results: xr.DataTree) -> Group:
     table.add_row("accuracy", *(words.percent(float(v)) for v in progress["accuracy"].values))
     title = Line(f"{results.attrs['model']} · {results.attrs['task']}", style="bold")
     return Group(title, table, *(Line(f"{name}: {text}") for name, text in _points(results)))
+
+
+def _read_so(results: xr.DataTree) -> str:
+    p = int(results.attrs["p"])
+    return (
+        "Everything is measured on all pairs, exactly, so that there is no interval. A guess has "
+        f"an accuracy of {words.percent(1 / p)} and a loss of {words.number(math.log(p))} nats."
+    )
 
 
 def _lead(results: xr.DataTree) -> str:

@@ -9,6 +9,8 @@ import xarray as xr
 
 from mechnum.report import figures, findings, reading, words
 from mechnum.report.blocks import Caption, Figure, Table, Text
+from mechnum.report.frames import score_frame
+from mechnum.report.intervals import INTERVAL_WORDS, ONE_FIT
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.controls import (
     ablation_section,
@@ -19,7 +21,14 @@ from mechnum.report.sections.controls import (
     structure_section,
     variables_section,
 )
-from mechnum.report.sections.helix import IN_PLANES, NOT_DRAWN, OFF_THE_CURVE, helix_section
+from mechnum.report.sections.helix import (
+    IN_PLANES,
+    NOT_DRAWN,
+    OFF_THE_CURVE,
+    fit_words,
+    helix_section,
+    score_null,
+)
 from mechnum.report.sections.prompts import tokens_section
 from mechnum.report.sections.provenance import provenance_section
 from mechnum.report.sections.published import published_section
@@ -60,7 +69,8 @@ def helix_page(results: xr.DataTree) -> Page:
 def best_layers(results: xr.DataTree) -> pd.DataFrame:
     """For each method the layer where its causal score is largest.
 
-    Columns: method, parameters, layer, `score` with the ends of its interval, `r2` there.
+    Columns: method, parameters, layer, `score` with the ends of its interval, `r2` there, `n`
+    pairs.
     """
     site, frame = next(iter(findings.site_frames(results).items()))
     sizes = reading.helix_sites(results)[site]["parameters"].to_series()
@@ -70,7 +80,7 @@ def best_layers(results: xr.DataTree) -> pd.DataFrame:
         if len(own):
             best = own.loc[own["score"].idxmax()]
             rows.append({"method": method, "parameters": int(sizes[method]), **best.to_dict()})
-    order = ["method", "parameters", "layer", "score", "score_low", "score_high", "r2"]
+    order = ["method", "parameters", "layer", "score", "score_low", "score_high", "r2", "n"]
     return pd.DataFrame(rows)[order]
 
 
@@ -105,9 +115,11 @@ def helix_summary(results: xr.DataTree) -> Group:
 
 def _found(results: xr.DataTree, sites: dict[str, pd.DataFrame]) -> Section:
     points = findings.helix_points(sites) + _points(results)
+    attrs = reading.attributes(results)
     note = (
-        "y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt prompt. "
-        "Numbers are means over pairs with 95 % intervals."
+        f"Scores are changes of {words.metric(attrs)} in the corrupt run, means over pairs with "
+        "95 % intervals; 0 is no effect. y is the right answer to a pair's clean prompt, "
+        "y\N{PRIME} that to its corrupt prompt."
     )
     left = reading.structured(results.attrs.get("left_out", {}))
     points += [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
@@ -125,15 +137,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         text += f"best subsets of each size are {'nested' if nested else 'not nested'}."
         points.append(("Periods", text))
     if (ablated := reading.group(results, "ablation")) is not None:
-        means = ablated["score"].mean("pair")
-        if {"whole", "helix", "random_components"} <= set(means["method"].values):
-            layer = int(means["layer"].values[int(means.sel({"method": "whole"}).argmin("layer"))])
-            whole, helix, random = (
-                words.number(float(means.sel({"layer": layer, "method": name})), sign=True)
-                for name in ("whole", "helix", "random_components")
-            )
-            text = f"{words.after_layer(layer)} ablating the helix costs {helix}, the whole state "
-            points.append(("Ablation", f"{text}{whole}, a random subspace {random}."))
+        points += _ablation_point(score_frame(ablated, reading.seed(results)))
     if (loop := reading.group(results, "continuity")) is not None:
         agreement = words.number(float(loop.attrs["rank_agreement"]))
         p = words.q_value(float(loop.attrs["p"]))
@@ -142,12 +146,31 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     return points
 
 
+def _ablation_point(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """What the clean run loses without the helix, where the whole state matters most."""
+    if not {"whole", "helix", "random_components"} <= set(frame["method"]):
+        return []
+    scores = frame.set_index(["method", "layer"])[["score", "score_low", "score_high"]]
+    layer = int(scores.loc["whole"]["score"].idxmin())
+    whole, helix, random = (
+        words.interval(*scores.loc[(name, layer)].tolist())
+        for name in ("whole", "helix", "random_components")
+    )
+    text = (
+        f"{words.after_layer(layer)} the clean run changes by {helix} without the helix, by "
+        f"{whole} without the whole state, and by {random} without a random subspace."
+    )
+    return [("Ablation", text)]
+
+
 def _sizes_section(results: xr.DataTree) -> Section | None:
     sites = reading.helix_sites(results)
     if not sites:
         return None
     attrs = reading.attributes(results, next(iter(sites.values())))
     frame = best_layers(results)
+    n, null = words.count_range(frame["n"], "pairs"), score_null(frame)
+    frame = frame.drop(columns="n").rename(columns={"r2": "R²"})
     frame["method"] = [figures.method_name(method) for method in frame["method"]]
     return Section(
         "Size and best layer",
@@ -157,8 +180,15 @@ def _sizes_section(results: xr.DataTree) -> Section | None:
                 frame=frame,
                 caption=Caption(
                     text="Parameters are the independent directions that a fit writes, beside the "
-                    f"constant. Columns of the helix that are dropped: {attrs['dropped_columns']}. "
-                    "The layer is chosen on the pairs that also measure it.",
+                    "constant; layer \N{MINUS SIGN}1 is the embedding. Columns of the helix that "
+                    f"are dropped: {attrs['dropped_columns']}. The layer is chosen on the pairs "
+                    "that also measure it, which favours each fit a little.",
+                    estimand=f"score: change of {words.metric(attrs)} in the corrupt run when the "
+                    "fit takes the state's place; R²: share of the variance of the states over "
+                    f"pairs that the fit explains{fit_words(sites)}",
+                    n=n,
+                    interval=f"{INTERVAL_WORDS}, of the score; of R² {ONE_FIT}",
+                    null=f"{null} R²: 0 or less for a fit that is no better than the mean state",
                 ),
             )
         ],

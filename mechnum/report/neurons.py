@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray as xr
 
 from mechnum.report import findings, reading, words
@@ -122,14 +123,18 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     """What was found, in a sentence each."""
     table = results["neurons"].to_dataset()
     sure = int((table["total_q"] < words.SURE).sum())
-    text = f"{sure:,} of the {table.sizes['node']:,} described neurons have a total effect at "
-    points = [("Effects", f"{text}{words.FDR}.{_few(int(results.attrs['n_held_out']))}")]
+    text = (
+        f"{sure:,} of the {table.sizes['node']:,} described neurons have a total effect at "
+        f"{words.FDR}{_largest(table)}.{_few(int(results.attrs['n_held_out']))}"
+    )
+    points = [("Effects", text)]
     r2 = table["r2"].dropna("node")
     if len(r2):
         good = float((r2 > 0.5).mean())
         text = f"the fit explains half or more, held out, of {words.percent(good)} of them"
         share = float(table["sum_share"].mean())
-        text += f"; the mean a+b share is {words.number(share)}" if share == share else ""
+        if share == share:
+            text += f"; in the mean {words.percent(share)} of its waves' power is of a+b alone"
         points.append(("Waves", f"{text}."))
     if (periods := reading.group(results, "periods")) is not None:
         points += _agreement(periods)
@@ -140,6 +145,16 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     if (kept := reading.group(results, "kept")) is not None:
         points.append(("Kept", _kept(kept)))
     return points
+
+
+def _largest(table: xr.Dataset) -> str:
+    """The largest total effect with its interval; nothing where none is known."""
+    size = np.abs(table["total"]).fillna(-1)
+    best = table.isel(node=int(size.argmax("node")))
+    ends = [float(best[name]) for name in ("total", "total_low", "total_high")]
+    if np.isnan(ends[0]):
+        return ""
+    return f", the largest {best['node'].item()} with {words.interval(*ends)}"
 
 
 def _few(n_pairs: int) -> str:

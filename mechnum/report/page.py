@@ -114,6 +114,18 @@ class _Slugs:
         return name if self._used[name] == 1 else f"{name}-{self._used[name]}"
 
 
+_KEPT_TOGETHER = re.compile(
+    r"(?<=\d) (?=%)|(?<=\b\w) (?=[=<] [\d\u2212])|(?<=\b\w [=<]) (?=[\d\u2212])"
+)
+"""Spaces at which no line breaks: before % and in `T = 10`, `k = 5`, `p < 0.001`."""
+
+
+def _unbroken(value: Any) -> Any:
+    """A text that keeps numbers together with what they are of."""
+    # Markup, as of data and scripts, is left as it is.
+    return _KEPT_TOGETHER.sub("\N{NO-BREAK SPACE}", value) if type(value) is str else value
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -122,6 +134,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(assets.TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_unbroken,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -119,10 +119,13 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
         end = own["accuracy"].sel(position="end")
         layer = int(end["layer"].values[int(end.fillna(-1).argmax("layer"))])
         tokens = float(own["tokens"].sel(position="end"))
+        ends = own[["accuracy", "low", "high"]].sel(position="end", layer=layer)
+        shown = words.percent_interval(*(float(ends[name]) for name in ends))
         text = (
             f"the {NAMES['fourier']} reads {words.listed(texts)}, each at its best layer; at the "
-            f"end that is {words.after_layer(layer)}, where the tokens alone give "
-            f"{words.percent(tokens)} to the same probe."
+            f"end that is {words.after_layer(layer)}, {shown}, where the tokens alone give "
+            f"{words.percent(tokens)} to the same probe, and a guess "
+            f"{words.percent(float(own['chance']))}."
         )
         points.append((words.sentence(variable_name(variable)), text))
     return points + _left(results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ def run_page(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Pa
     pages = {step["name"]: page_of(_of_step(results, step)) for step in steps if step["found"]}
     sections = [
         Section("What was asked", [Text([str(attrs["question"]), f"{attrs['paper']}."])]),
-        Section(FOUND, [Text(points=_points(results, pages))]),
+        Section(FOUND, [Text(points=_points(results, pages)), Text([_READ_SO])]),
         published_section(results),
     ]
     made = [
@@ -106,6 +107,10 @@ def _part(step: dict[str, Any], page: Page) -> Part:
     return Part(title=step["title"], sections=page.sections, lead=lead.strip())
 
 
+_READ_SO = (
+    "Brackets hold 95 % intervals. The parts below say what they are over, and what each number is "
+    "to be compared with."
+)
 _FINDINGS = 2
 """Of a step, that the summary of the run repeats."""
 
@@ -119,13 +124,22 @@ def _points(results: xr.DataTree, pages: Mapping[str, Page]) -> list[tuple[str, 
             points.append((f"Left out: {step['title']}", f"{step['why']}."))
             continue
         page = pages[step["name"]]
-        sentences = [page.lead] if page.lead.casefold() not in said else []
+        led = page.lead.casefold() in said
         said += page.lead.casefold()
         new = [own for own in _findings(page) if own[1].casefold().removesuffix(".") not in said]
-        sentences += [f"{name}: {text}" for name, text in new[:_FINDINGS]]
+        told = [f"{name}: {text}" for name, text in new[:_FINDINGS]]
+        sentences = [*([] if led else _unsaid(page.lead, told)), *told]
         said += "".join(text.casefold() for _, text in new[:_FINDINGS])
         points.append((step["title"], " ".join(sentences) or step["shows"]))
     return points
+
+
+def _unsaid(lead: str, told: list[str]) -> list[str]:
+    """The sentences of a lead that no finding begins with."""
+    sentences = re.split(r"(?<=\.) ", lead)
+    return [
+        one for one in sentences if not any(own.startswith(one.removesuffix(".")) for own in told)
+    ]
 
 
 def _findings(page: Page) -> list[tuple[str, str]]:

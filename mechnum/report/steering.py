@@ -25,13 +25,19 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 
+_READ_SO = (
+    "Brackets are 95 % intervals: of shares over questions, of random directions over draws. p: "
+    "how likely random directions repair as many or more."
+)
+
+
 def steering_page(results: xr.DataTree) -> Page:
     """The page of what `mechnum.circuits.instruments.steer.measure_steering` gave."""
     attrs = results.attrs
     left = reading.structured(attrs.get("left_out", {}))
     points = _points(results) + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
     sections = [
-        Section("What was found", [Text([ORACLE], points)]),
+        Section("What was found", [Text([ORACLE], points), Text([_READ_SO])]),
         best_section(results),
         maps_section(results),
         probes_section(results),
@@ -93,13 +99,15 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     points = []
     for row in best_frame(results).to_dict("records"):
         place = f"{words.after_layer(int(row['layer']))}, α = {row['alpha']:g}"
-        repaired, random = words.percent(row["repaired"]), words.percent(row["random"])
-        broken = row["broken"]
+        repaired, random, broken = (
+            words.percent_interval(*(row[f"{name}{end}"] for end in ("", "_low", "_high")))
+            for name in ("repaired", "random", "broken")
+        )
         text = (
             f"{place}: {repaired} of the wrong answers repaired (random directions {random}, p "
             f"{words.q_value(row['p'])})"
         )
-        text += f", {words.percent(broken)} of the right ones broken." if broken == broken else "."
+        text += f", {broken} of the right ones broken." if row["broken"] == row["broken"] else "."
         points.append((words.sentence(str(row["vector"])), text))
     frame = reading_frame(results)
     best = frame["wrong answers"].idxmax()

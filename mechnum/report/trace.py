@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
-from mechnum.report import findings
+from mechnum.report import findings, words
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.attention import attention_section
@@ -29,7 +29,7 @@ def build_page(results: xr.DataTree) -> Page:
     effects = findings.effect_frames(results)
     sites = findings.site_frames(results)
     sections = [
-        _summary(effects, sites),
+        _summary(results, effects, sites),
         tokens_section(results),
         answers_section(results),
         heads_section(results, effects),
@@ -45,13 +45,17 @@ def build_page(results: xr.DataTree) -> Page:
     )
 
 
-def _summary(effects: dict[str, pd.DataFrame], sites: dict[str, pd.DataFrame]) -> Section | None:
+def _summary(
+    results: xr.DataTree, effects: dict[str, pd.DataFrame], sites: dict[str, pd.DataFrame]
+) -> Section | None:
     points = findings.effect_points(effects) + findings.helix_points(sites)
     if not points:
         return None
     note = (
-        "y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt prompt. "
-        "Numbers are means over pairs with 95 % intervals. Nodes are ranked on the pairs that "
-        "also measure them, so the largest are likely to be somewhat overstated."
+        f"Effects and scores are changes of {words.metric(results.attrs)} in the "
+        f"{words.patched_run(results.attrs)} run, means over pairs with 95 % intervals; 0 is no "
+        "effect. y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt "
+        "prompt. Nodes are ranked on the pairs that also measure them, so the largest are likely "
+        "to be somewhat overstated."
     )
     return Section("What was found", [Text(points=points), Text([note])])

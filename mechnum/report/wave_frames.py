@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from mechnum.intervals import wilson
 from mechnum.report import words
 from mechnum.report.intervals import mean_interval
 
@@ -88,8 +89,11 @@ def kinds_frame(signature: xr.Dataset) -> pd.DataFrame:
 
 
 def carry_frame(signature: xr.Dataset) -> pd.DataFrame | None:
-    """One row for each threshold of a carry; None where the task carries no tens."""
+    """One row for each threshold of a carry, with the 95 % interval of the share of wrong prompts;
+    None where the task carries no tens."""
     if "carry" not in signature.coords:
         return None
-    names = ["carry_wrong", "carry_all", "chi2", "chi2_p"]
-    return signature[names].to_dataframe().reset_index()
+    low, high = wilson(signature["carry_wrong"].values, int(signature.attrs["n_wrong"]))
+    table = signature.assign(low=("carry", low), high=("carry", high))
+    names = ["carry_wrong", "low", "high", "carry_all", "chi2", "chi2_p"]
+    return table[names].to_dataframe().reset_index()

@@ -142,10 +142,20 @@ def _lens_found(results: xr.DataTree) -> Section:
         points.append((what, text or "No frequency stands out."))
     points += [("Answer", sentence) for sentence in _rebuilt_sentences(results)]
     note = (
-        "T is a period in numbers. A wave that is there need not be used: filters "
-        "(mechnum filter) show what the answer loses without it."
+        f"T is a period in numbers. {_chance_words(results['lens'].to_dataset())}A wave that is "
+        "there need not be used: filters (mechnum filter) show what the answer loses without it."
     )
     return Section("What was found", [Text(points=points), Text([note])])
+
+
+def _chance_words(lens: xr.Dataset) -> str:
+    """What frequencies that stand out exceed; nothing where no number tokens were shuffled."""
+    if "chance" not in lens:
+        return ""
+    return (
+        "Those that stand out exceed number tokens in random order, whose strongest frequency has "
+        f"{words.percent(float(lens['chance'].median()))} in the median. "
+    )
 
 
 def _rebuilt_sentences(results: xr.DataTree) -> list[str]:
@@ -165,8 +175,10 @@ def _filters_found(results: xr.DataTree) -> Section:
         if band != "nothing"
     ]
     note = (
-        "Intervals are over prompts. In a small net a wide band leaves few directions, so that its "
-        "effect says little: compare with the random directions."
+        "Intervals are over prompts. Rows are those of the Fourier basis over the numbers, two for "
+        "each frequency: sine and cosine of frequency k are rows 2k − 1 and 2k. In a small net a "
+        "wide band leaves few directions, so that its effect says little: compare with the random "
+        "directions."
     )
     return Section("What was found", [Text(points=points), Text([note])])
 
@@ -182,10 +194,13 @@ def _band_words(rows: pd.DataFrame, d_model: int) -> str:
     parts = []
     for modules, own in rows.groupby("modules", sort=False):
         row, control = (own[own["projection"] == name].iloc[0] for name in ("filter", "random"))
-        cells = [float(row[name]) for name in ("accuracy", "accuracy_low", "accuracy_high")]
+        cells, ends = (
+            [float(one[name]) for name in ("accuracy", "accuracy_low", "accuracy_high")]
+            for one in (row, control)
+        )
         text = f"accuracy {words.interval(*cells, sign=False)} without them in "
         text += f"{MODULES.get(str(modules), str(modules))}"
-        text += f" ({words.percent(float(control['accuracy']))} without random directions)"
+        text += f" ({words.interval(*ends, sign=False)} without as many random directions)"
         if row["multiple of 10_n"]:
             text += (
                 f", {words.percent(row['multiple of 10'])} of {int(row['multiple of 10_n']):,} "

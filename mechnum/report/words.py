@@ -88,6 +88,13 @@ def interval(mean: float, low: float, high: float, sign: bool = True) -> str:
     return f"{plus}{fixed(mean, places)} [{', '.join(ends)}]"
 
 
+def percent_interval(share: float, low: float, high: float) -> str:
+    """A share of 1 with its interval, in percent: `17.7 % [11.8, 25.8]`."""
+    if math.isnan(low) or math.isnan(high):
+        return percent(share)
+    return f"{percent(share)} [{', '.join(percent(end)[:-2] for end in (low, high))}]"
+
+
 def fixed(value: float, places: int) -> str:
     """`value` with this many decimals, and no sign where these are all 0."""
     # Adding 0 turns a rounded -0.0 into 0.0.

@@ -38,7 +38,7 @@ class Document(HTMLParser):
             attrs, text = self.scripts[-1]
             self.scripts[-1] = (attrs, text + data)
         else:
-            self.text += data
+            self.text += data.replace("\N{NO-BREAK SPACE}", " ")
 
     @property
     def data(self) -> dict[str, object]:
@@ -98,6 +98,15 @@ def test_text_from_results_cannot_become_markup():
     assert "<script>alert" not in html
     assert "<b>" not in html
     assert {EVIL: [EVIL]} in [content.get("columns") for content in Document(html).data.values()]
+
+
+def test_numbers_stay_on_one_line_with_what_they_are_of():
+    said = "100 % at T = 10 (p < 0.001), α = \N{MINUS SIGN}1; a + b = c, 5 of R² = 0.5"
+    html = page_with(Text([said]), figure("9 % at k = 3")).html()
+    kept = said.replace(" %", "~%").replace(" = 10", "~=~10").replace(" < ", "~<~")
+    kept = kept.replace(" = \N{MINUS SIGN}1", "~=~\N{MINUS SIGN}1")
+    assert kept.replace("~", "\N{NO-BREAK SPACE}").replace("<", "&lt;") in html
+    assert '"title":"9 % at k = 3"' in html  # Data are as they were given.
 
 
 def test_data_is_strict_json_of_plain_numbers():

@@ -8,7 +8,7 @@ import xarray as xr
 
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
-from mechnum.report.run import FOUND, run_page
+from mechnum.report.run import FOUND, _unsaid, run_page
 
 RIGHT = "The model answers all prompts."
 
@@ -40,7 +40,7 @@ def test_what_was_found_is_said_once():
     )
     made = run_page(tree, lambda results: page(results.attrs["step"]))
     (found,) = [section for section in made.sections if section.title == FOUND]
-    (text,) = found.blocks
+    text = found.blocks[0]
     assert isinstance(text, Text)
     assert text.points == [
         ("One", f"{RIGHT} A: 0.5. B: 1."),
@@ -48,3 +48,9 @@ def test_what_was_found_is_said_once():
         ("Bare", "Shows bare."),
         ("Left out: Absent", "it does not suit."),
     ]
+
+
+def test_a_lead_that_a_finding_begins_with_is_left_to_it():
+    told = ["The net: informative (MSE 0.1); better than all."]
+    assert _unsaid("The net: informative (MSE 0.1). All 3 are right.", told) == ["All 3 are right."]
+    assert _unsaid("It adds 1.5 to all.", told) == ["It adds 1.5 to all."]

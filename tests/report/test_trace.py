@@ -63,7 +63,7 @@ def test_the_summary_names_the_largest_effects(results):
     html = trace_page(results)
     text = html[html.index("What was found</h2>") :]
     assert f"largest total effects {layer}.{head} (+{float(means[layer, head]):.2f} [" in text
-    assert "9,942 of 10,000 prompts correctly (99.4 %)" in html
+    assert "9,942 of 10,000 prompts correctly (99.4\N{NO-BREAK SPACE}%)" in html
 
 
 def test_captions_say_estimand_n_interval_and_null(results):

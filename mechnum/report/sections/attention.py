@@ -47,7 +47,10 @@ def attention_section(results: xr.DataTree, effects: dict[str, pd.DataFrame]) ->
             text="How much each token (row) attends to itself and each earlier one (column): white "
             "is 0, dark is 1, grey cannot be seen. Choose a layer, then a head; hover for the "
             "weight.",
+            estimand="Attention weights after the softmax: those of a row sum to 1",
             n="1 prompt",
+            interval="none: the weights of this prompt; on other prompts heads attend otherwise",
+            null="even attention: 1/k for each of the k tokens that a row can see",
         ),
         cut=" ".join(cut),
     )

@@ -123,6 +123,9 @@ def patching_section(results: xr.DataTree) -> Section | None:
                     estimand=f"share of the way from no patch to the target's run, of the sum over "
                     f"tokens and pairs of the {estimand}",
                     n=f"{n:,} pairs of histories",
+                    interval="none: shares of sums, whose intervals the figure above has",
+                    null="0: nothing was replaced; “random”: the other history's part in as many "
+                    "random directions",
                 ),
             ),
         ],

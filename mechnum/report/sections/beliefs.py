@@ -171,13 +171,18 @@ def _views(
 
 def _positions(results: xr.DataTree) -> Table:
     """Where in the strings the error comes from: mostly from where prefixes are few."""
+    frame = position_frame(results)
     return Table(
         title="Error by position",
-        frame=position_frame(results),
+        frame=frame,
         caption=Caption(
             text="The first positions have few prefixes, each of which counts much; where one of "
             "them is held out, the regression knows next to nothing of its position.",
             estimand=ESTIMAND,
+            n=f"{int(frame['prefixes'].sum()):,} prefixes, of each position as many as its row "
+            "says, weighted by probability",
+            interval="none: not resampled by position; that of all together is among the controls",
+            null="the mean belief: the error of one belief for all prefixes, whatever the net says",
         ),
     )
 
@@ -200,7 +205,13 @@ def _distances(geometry: xr.Dataset, norm: str) -> Table:
         frame=frame,
         caption=Caption(
             text=text,
-            estimand="squared correlation of the distances of pairs of prefixes",
+            estimand="squared correlation of the Euclidean distances of pairs of prefixes: of "
+            "residuals (states) or of the beliefs read from them (predicted), with those of true "
+            "beliefs and of exact next-token distributions",
+            n=f"pairs of the {geometry.sizes['prefix']:,} prefixes, drawn by their probability",
+            interval="none: not resampled, unlike the error by layer",
+            null="0: distances that have nothing to do with each other. Beliefs that the next "
+            "token tells much of have both columns alike: what counts is their difference",
         ),
     )
 

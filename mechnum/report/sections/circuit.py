@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -53,20 +54,21 @@ def circuit_section(results: xr.DataTree) -> Section | None:
         f"{row['sender']} → {row['receiver']} ({words.number(row['effect'], sign=True)})"
         for row in real[real["effect"].notna()].head(3).to_dict("records")
     ]
+    caption = Caption(
+        text=text,
+        estimand=words.sentence(words.path_estimand(attrs))
+        if "variant" in attrs
+        else "The score that each edge came with",
+        n=_n_pairs(attrs),
+        interval=INTERVAL_WORDS
+        if edges["low"].notna().any()
+        else "none: the scores came without, or are of one pair",
+        null="0: the receiver makes nothing of what the sender writes",
+    )
     picture = Figure(
         title="The circuit",
         views={"circuit": figures.circuit_picture(nodes, edges, unit)},
-        caption=Caption(
-            text=text,
-            estimand=words.sentence(words.path_estimand(attrs))
-            if "variant" in attrs
-            else "The score that each edge came with",
-            n=_n_pairs(attrs),
-            interval=INTERVAL_WORDS
-            if edges["low"].notna().any()
-            else "none: the scores came without, or are of one pair",
-            null="0: the receiver makes nothing of what the sender writes",
-        ),
+        caption=caption,
         alt=f"Layered graph of {len(nodes)} nodes and {len(real)} edges. "
         f"Strongest edges: {words.listed(named)}.",
         data=edges.drop(columns="link"),
@@ -76,7 +78,7 @@ def circuit_section(results: xr.DataTree) -> Section | None:
     table = Table(
         title="Edges of the circuit",
         frame=real.drop(columns=["reader", "link"]),
-        caption=Caption(text=f"In falling order of the absolute effect, in {unit}."),
+        caption=replace(caption, text=f"In falling order of the absolute effect, in {unit}."),
         most=_MOST_IN_TABLE,
     )
     return Section("Circuit", [picture, table, *files_blocks(results)])

@@ -97,8 +97,8 @@ def heads_section(results: xr.DataTree) -> Section:
         caption=Caption(
             text="In one run a,b-heads pass helix(a, b) on to all readers but the logits, "
             "a+b-heads helix(a+b) to the logits alone, mixed and unclear heads helix(a, b, a+b) to "
-            "all. What a class does not claim stays as in the corrupt run. `of all heads` is the "
-            "share of the joint effect of all heads' clean values, `of these` that of the true "
+            "all. What a class does not claim stays as in the corrupt run. “of all heads” is the "
+            "share of the joint effect of all heads' clean values, “of these” that of the true "
             "outputs of the heads that are patched.",
             estimand=f"Joint change of {words.metric(attrs)} in the corrupt run, helices "
             f"{_fit(attrs)}",

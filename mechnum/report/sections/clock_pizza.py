@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -19,7 +21,7 @@ _MEANINGS = {
     "runs",
     "circularity of a": "1 where the first four components of the embedding are waves",
     "circularity of b": "the same of b's embedding, which is a's where they share tokens",
-    "accuracy": "of all pairs",
+    "accuracy": "share of all pairs that are right",
 }
 _BY = {"fourier": "Fourier mode", "components": "pairs of principal components"}
 _EXPLAINED = 0.5  # A circle accompanies another where its formula explains more than half.
@@ -35,19 +37,31 @@ def verdict_section(results: xr.DataTree) -> Section:
             ("Caution", str(attrs["caution"])),
         ]
     )
-    cosines = results["verdict"]["cosine"]
+    cosines, p = results["verdict"]["cosine"], int(attrs["p"])
     table = Table(
         title="Figures",
         frame=figures_frame(results),
         caption=Caption(
             text="Zhong et al. 2023, sections 4.1 to 4.3. No single figure decides: nets whose "
             "first step adds the embeddings are symmetric whatever they do next.",
-            n=f"{cosines.sizes['triple']} triples (a, b, c), {attrs['triples']}; "
-            f"{results.attrs['n_prompts']:,} pairs",
-            interval=INTERVAL_WORDS.replace("pairs", "triples"),
+            estimand="as the column “meaning” says of each",
+            n=f"{cosines.sizes['triple']} triples (a, b, c), {attrs['triples']}, for the gradient "
+            f"symmetricity; {results.attrs['n_prompts']:,} pairs for the others",
+            interval=INTERVAL_WORDS.replace("pairs", "triples") + "; the others are exact, of all "
+            "pairs of one net",
+            null="gradient symmetricity 0 of gradients that point anywhere; irrelevance 1 where "
+            f"a − b does not matter; circularity {words.number(_chance_circularity(p), 2)} of "
+            f"vectors at random; accuracy {words.percent(1 / p)} of a guess",
         ),
     )
     return Section("What was found", [found, table])
+
+
+def _chance_circularity(p: int) -> float:
+    """Mean circularity of random directions over p numbers: their shares of the power at the m
+    frequencies are like the lengths into which m − 1 random cuts part a line."""
+    m = p // 2
+    return float(np.sum(1 / np.arange(1, m + 1)) / m)
 
 
 def figures_frame(results: xr.DataTree) -> pd.DataFrame:
@@ -108,6 +122,18 @@ def circles_section(results: xr.DataTree) -> Section:
         if named
         else "No circle is accompanied by one of twice its frequency."
     )
+    caption = Caption(
+        text="The embeddings keep one circle, and the logits of all pairs are compared with a "
+        "formula at the frequency that fits best. Clock: cos w(a+b−c). Pizza: "
+        "|cos(w(a−b)/2)| (|cos(w(a+b−c)/2)| − |sin(w(a+b−c)/2)|). Accompanying: "
+        "−cos w(a−b) · cos w(a+b−c), from a circle of twice the frequency, where a pizza is "
+        f"blind. {with_companion}",
+        estimand="1 − Var(z − q) of the z-scored logits z and formula q",
+        n=f"{results.attrs['n_prompts']:,} pairs, all classes",
+        interval="none: exact, of all pairs of one net",
+        null="below 0 for a formula that has nothing to do with the logits; a clock's explains "
+        "about 75 % of a pizza's logits, so the difference counts",
+    )
     figure = Figure(
         title="Each circle alone",
         views={
@@ -115,18 +141,7 @@ def circles_section(results: xr.DataTree) -> Section:
             _BY["components"]: figures.formula_bars(by_pair, FORMULAS),
         },
         switch="Circles by",
-        caption=Caption(
-            text="The embeddings keep one circle, and the logits of all pairs are compared with a "
-            "formula at the frequency that fits best. Clock: cos w(a+b−c). Pizza: "
-            "|cos(w(a−b)/2)| (|cos(w(a+b−c)/2)| − |sin(w(a+b−c)/2)|). Accompanying: "
-            "−cos w(a−b) · cos w(a+b−c), from a circle of twice the frequency, where a pizza is "
-            f"blind. {with_companion}",
-            estimand="1 − Var(z − q) of the z-scored logits z and formula q",
-            n=f"{results.attrs['n_prompts']:,} pairs, all classes",
-            interval="none: exact, of all pairs of one net",
-            null="below 0 for a formula that has nothing to do with the logits; a clock's explains "
-            "about 75 % of a pizza's logits, so the difference counts",
-        ),
+        caption=caption,
         alt=f"Bars of what each formula explains of each circle. {with_companion}",
         data=pd.concat([by_mode, by_pair], ignore_index=True),
         width=420,
@@ -134,10 +149,11 @@ def circles_section(results: xr.DataTree) -> Section:
     table = Table(
         title="Circles by formula",
         frame=pd.concat([by_mode, by_pair], ignore_index=True).replace({"by": _BY}),
-        caption=Caption(
+        caption=replace(
+            caption,
             text="circle: the frequency that holds most of its power; power: its share of the "
-            "embeddings'. Two circles of equal power share their components, which mixes them "
-            "there and not by Fourier mode."
+            "embeddings'; at k: the frequency at which a formula explains most. Two circles of "
+            "equal power share their components, which mixes them there and not by Fourier mode.",
         ),
     )
     return Section("Circles by formula", [figure, table])
@@ -214,11 +230,11 @@ def dispute_section(results: xr.DataTree) -> Section | None:
     ]  # fmt: skip
     shapes = reading.group(results, "cka")
     if shapes is not None and shapes.sizes["frequency"]:
-        blocks.append(_shapes(shapes))
+        blocks.append(_shapes(shapes, int(results.attrs["n_prompts"])))
     return Section("What later work disputes", blocks)
 
 
-def _shapes(shapes: xr.Dataset) -> Table:
+def _shapes(shapes: xr.Dataset, n_pairs: int) -> Table:
     stacked = shapes["cka"].stack(row=("of", "frequency")).transpose("row", "shape")
     frame = stacked.to_pandas().dropna(how="all").reset_index()
     frame.columns.name = None
@@ -226,11 +242,15 @@ def _shapes(shapes: xr.Dataset) -> Table:
         title="Disc, torus or circle",
         frame=frame,
         caption=Caption(
-            text="Linear CKA between the neurons of a frequency, or the logits of the classes, and "
-            "ideal features: disc cos wa + cos wb with sin wa + sin wb; torus all four alone; "
-            "circle cos and sin of w(a + b). The paper finds discs in clocks and pizzas, a torus "
-            "where embeddings are concatenated, and circles in logits. It adds persistent "
-            "homology, which is not computed here.",
-            null="a disc has 0.71 with the torus and 0 with the circle",
+            text="Ideal features, w = 2πk/p: disc cos wa + cos wb with sin wa + sin wb; torus all "
+            "four alone; circle cos and sin of w(a + b). The paper finds discs in clocks and "
+            "pizzas, a torus where embeddings are concatenated, and circles in logits. It adds "
+            "persistent homology, which is not computed here.",
+            estimand="Linear CKA over pairs of the first layer's neurons of a frequency, or of the "
+            "logits of the classes that it explains best, with the ideal features",
+            n=f"{n_pairs:,} pairs; of neurons and classes those that the frequency explains best",
+            interval="none: exact, of all pairs of one net",
+            null="0: features of other frequencies. A disc has 0.71 with the torus and 0 with the "
+            "circle",
         ),
     )

@@ -149,6 +149,8 @@ def search_section(results: xr.DataTree) -> Section | None:
                     "one half of the numbers, scored by the pairs of the other",
                     n=f"{n_scoring:,} pairs score, {dataset.sizes['pair'] - n_scoring:,} choose",
                     interval=INTERVAL_WORDS,
+                    null="0: what was written does not move the answer. More periods explain more "
+                    "whatever they are: a subset says something beside others of its size",
                 ),
             )
         ],

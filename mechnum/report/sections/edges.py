@@ -91,6 +91,7 @@ def _table(results: xr.DataTree, frame: pd.DataFrame) -> Table:
         caption=Caption(
             text="Possible edges in falling order of the absolute mean effect, in "
             f"{words.unit(reading.attributes(results))}; low and high end the interval.",
+            estimand=words.sentence(words.path_estimand(reading.attributes(results))),
             n=words.count_range(order["n"], "pairs"),
             interval=INTERVAL_WORDS,
             null=q_words(len(order)),

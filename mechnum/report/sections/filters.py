@@ -11,6 +11,7 @@ from mechnum.report.figures.waves import filter_bars
 from mechnum.report.intervals import COUNTED
 from mechnum.report.page import Section
 from mechnum.report.sections.lens import PROMPTS_INTERVAL
+from mechnum.report.sections.signature import EVEN_ERRORS, KINDS_OF
 from mechnum.report.wave_frames import MODULES, condition_name, filter_frame
 
 _ESTIMAND = (
@@ -18,6 +19,7 @@ _ESTIMAND = (
     "nearest to x in which the unembedding, without norm and bias, sees none of them; the constant "
     "is never removed on purpose. Random: as many directions drawn at random"
 )
+_NULL = "the same as the random directions: what matters is how much is removed, not what"
 _MEASURES = ("loss", "accuracy")
 
 
@@ -33,7 +35,7 @@ def ablation_section(results: xr.DataTree) -> Section:
             estimand=_ESTIMAND,
             n=n,
             interval=PROMPTS_INTERVAL,
-            null="the same as the random directions: what matters is how much is removed, not what",
+            null=_NULL,
         ),
         alt=f"Bars of accuracy. {ablation_words(frame)}",
         data=frame[[name for name in frame if name.split("_")[0] in
@@ -46,8 +48,10 @@ def ablation_section(results: xr.DataTree) -> Section:
         caption=Caption(
             text="Loss is \N{MINUS SIGN}log probability of the right answer among all tokens, in "
             "nats. Directions: how many of the residual stream's are removed.",
+            estimand=_ESTIMAND,
             n=n,
             interval=PROMPTS_INTERVAL,
+            null=_NULL,
         ),
     )
     return Section("Without some waves", [figure, table])
@@ -109,11 +113,12 @@ def errors_section(results: xr.DataTree) -> Section | None:
                 title="Kinds of errors",
                 frame=kinds,
                 caption=Caption(
-                    text="Shares of wrong answers that are numbers; “no number” of all wrong "
-                    "answers; the last two columns of all answers that are numbers. An error that "
-                    "is a multiple of 10 leaves the units digit right, an even one the parity.",
+                    text="An error that is a multiple of 10 leaves the units digit right, an even "
+                    "one the parity.",
+                    estimand=KINDS_OF,
+                    n="in the column “wrong numbers”: the wrong answers that are numbers",
                     interval=f"{PROMPTS_INTERVAL}; in results.nc",
-                    null="errors spread evenly: 10 % multiples of 10, 50 % even",
+                    null=f"{EVEN_ERRORS}; and the random directions",
                 ),
             )
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pandas as pd
 import xarray as xr
@@ -282,6 +283,7 @@ def neurons_section(results: xr.DataTree) -> Section | None:
             estimand="Share of the activation's variance over pairs in products of 1, cos and sin "
             "of one frequency in a and in b",
             n=f"{results.attrs['n_prompts']:,} pairs; {progress.sizes['neuron']} neurons",
+            interval=_EXACT,
             # cos and sin in a, in b, and their four products, of p² − 1 directions in all.
             null=f"{words.percent(8 / (numbers**2 - 1))} at one frequency, of values at random",
         ),
@@ -292,7 +294,7 @@ def neurons_section(results: xr.DataTree) -> Section | None:
 def measures_section(results: xr.DataTree) -> Section:
     """Losses by part of the pairs, and every other number."""
     progress = results["progress"].to_dataset()
-    parts = [str(part) for part in progress["part"].values]
+    parts, p = [str(part) for part in progress["part"].values], int(results.attrs["p"])
     rows = {
         "loss": progress["loss"],
         "accuracy": progress["accuracy"],
@@ -317,12 +319,23 @@ def measures_section(results: xr.DataTree) -> Section:
                     estimand="mean cross-entropy in nats, in float64; share of right pairs",
                     n=f"{results.attrs['n_prompts']:,} pairs"
                     + ("" if len(parts) > 1 else "; the pairs trained on are not known"),
+                    interval=_EXACT,
+                    null=f"a guess: a loss of {words.number(math.log(p))} nats, an accuracy of "
+                    f"{words.percent(1 / p)}. Keys that do not matter: an excluded loss as low as "
+                    "the loss",
                 ),
             ),
             Table(
                 title="Weights and directions",
                 frame=measure_frame(results),
-                caption=Caption(text="Nanda et al. 2023, sections 4 and 5.1."),
+                caption=Caption(
+                    text="Nanda et al. 2023, sections 4 and 5.1.",
+                    estimand="as the column “meaning” says of each",
+                    n=f"{results.attrs['n_prompts']:,} pairs; those of W_E and W_L: one net",
+                    interval="none: exact, of the weights and of all pairs of one net",
+                    null="shares near 0: the key frequencies explain nothing; a Gini coefficient "
+                    "near 0: all frequencies are alike; residual 1: W_L is outside the keys",
+                ),
             ),
         ],
     )

@@ -21,7 +21,7 @@ def helix_section(results: xr.DataTree, sites: dict[str, pd.DataFrame]) -> Secti
     if sites:
         datasets = reading.helix_sites(results)
         attrs = reading.attributes(results, next(iter(datasets.values())))
-        fit = _fit(datasets)
+        fit = fit_words(datasets)
         data = pd.concat(
             [frame.assign(site=site) for site, frame in sites.items()], ignore_index=True
         )
@@ -60,10 +60,6 @@ def _fits(sites: dict[str, pd.DataFrame], data: pd.DataFrame, fit: str) -> Figur
 def _scores(
     sites: dict[str, pd.DataFrame], data: pd.DataFrame, fit: str, attrs: Mapping[str, Any]
 ) -> Figure:
-    null = "0: what was written does not move the answer."
-    if "permuted" in set(data["method"]):
-        # Any state in place of the corrupt one removes the corrupt number, and so scores.
-        null += " The helix of shuffled numbers: what any state of this kind does."
     return Figure(
         title="What each fit causes",
         views={"score": figures.scores_by_layer(_titled(sites), words.unit(attrs))},
@@ -73,12 +69,21 @@ def _scores(
             estimand=f"Change of {words.metric(attrs)} in the corrupt run{fit}",
             n=words.count_range(data["n"], "pairs"),
             interval=INTERVAL_WORDS,
-            null=null + " The full state is what a perfect fit would reach.",
+            null=f"{score_null(data)} The full state is what a perfect fit would reach.",
         ),
         alt=f"Lines of causal score by layer. {findings.joined(findings.helix_points(sites))}",
         data=data.drop(columns="r2", errors="ignore"),
         width=_width(sites),
     )
+
+
+def score_null(frame: pd.DataFrame) -> str:
+    """What a causal score is to be compared with, in a sentence or two."""
+    null = "0: what was written does not move the answer."
+    if "permuted" in set(frame["method"]):
+        # Any state in place of the corrupt one removes the corrupt number, and so scores.
+        null += " The helix of shuffled numbers: what any state of this kind does."
+    return null
 
 
 IN_PLANES = (
@@ -135,7 +140,7 @@ def _width(sites: dict[str, pd.DataFrame]) -> int:
     return 120 + 200 * len(sites)
 
 
-def _fit(datasets: Mapping[str, xr.Dataset]) -> str:
+def fit_words(datasets: Mapping[str, xr.Dataset]) -> str:
     """How the fits were made, in brackets; all but the variables is the same at every site."""
     attrs = next(iter(datasets.values())).attrs
     parts = []

@@ -78,6 +78,8 @@ def _by_prompt(found: xr.Dataset) -> Table:
         caption=Caption(
             text="Each prompt loses the described neurons whose heuristics hold for it, at most "
             f"{found.attrs['per_layer']} in a layer, {words.number(mean)} in the mean.",
+            estimand="share of prompts that are still answered correctly when their neurons are "
+            "set to 0 at the last position",
             n=f"{found.sizes['prompt']} prompts that the model answers correctly",
             interval=WILSON,
             null="as many random neurons of the same layers",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import xarray as xr
 
@@ -54,7 +56,7 @@ def lens_sections(results: xr.DataTree) -> list[Section]:
         frame = lens_frame(dataset)
         blocks: list[Block] = [_maps(results, dataset, frame, what)]
         if "outlier" in frame:
-            blocks.append(_outliers(frame, dataset))
+            blocks.append(_outliers(results, frame, dataset))
         sections.append(Section(title, blocks))
     return sections
 
@@ -90,7 +92,6 @@ def _maps(results: xr.DataTree, dataset: xr.Dataset, frame: pd.DataFrame, what: 
     views = {"amplitude": lens_maps(frame, "amplitude", "logits")}
     if "share" in frame:
         views = {"share of power": lens_maps(frame, "share", "share of power"), **views}
-    how = _READINGS.get(str(attrs.get("norm")), "")
     place = words.place(attrs)
     layers = sorted(set(frame.loc[frame["stage"] == "resid", "layer"]))
     last = strongest_words(frame, "resid", layers[-1])
@@ -105,10 +106,8 @@ def _maps(results: xr.DataTree, dataset: xr.Dataset, frame: pd.DataFrame, what: 
             text=f"Each row is a state at {place}, each column a wave over the number tokens 0 to "
             f"{n_numbers - 1}; the constant is left out. Their periods are {n_numbers}/k, so that "
             f"those near 10, 5 and 2 may be none of these exactly. {what}",
-            estimand=f"Logits of the number tokens {how}: mean over prompts of the amplitude "
-            "(root of squared sine and cosine coefficient), or of the squared amplitude as a share "
-            "of that of all frequencies",
-            n=f"{int(attrs['n_prompts']):,} prompts, right and wrong answers",
+            estimand=_estimand(attrs),
+            n=_prompts(attrs),
             interval="standard errors of the amplitudes are in the table",
             null=null,
         ),
@@ -119,13 +118,27 @@ def _maps(results: xr.DataTree, dataset: xr.Dataset, frame: pd.DataFrame, what: 
     )
 
 
-def _outliers(frame: pd.DataFrame, dataset: xr.Dataset) -> Table:
+def _estimand(attrs: dict[str, Any]) -> str:
+    """What the amplitudes and shares of the lens are."""
+    return (
+        f"Logits of the number tokens {_READINGS.get(str(attrs.get('norm')), '')}: mean over "
+        "prompts of the amplitude (root of squared sine and cosine coefficient), or of the squared "
+        "amplitude as a share of that of all frequencies"
+    )
+
+
+def _prompts(attrs: dict[str, Any]) -> str:
+    return f"{int(attrs['n_prompts']):,} prompts, right and wrong answers"
+
+
+def _outliers(results: xr.DataTree, frame: pd.DataFrame, dataset: xr.Dataset) -> Table:
     found = outlier_frame(frame)
     named = [
         state_name(stage, int(layer))
         for stage, layer in zip(found["stage"], found["layer"], strict=True)
     ]
     chance = float(dataset["chance"].median())
+    attrs = reading.attributes(results, dataset)
     return Table(
         title="Frequencies that stand out",
         frame=found.assign(state=named)[
@@ -135,6 +148,10 @@ def _outliers(frame: pd.DataFrame, dataset: xr.Dataset) -> Table:
         caption=Caption(
             text="Largest share of its state's power first. In random order of the number tokens "
             f"the strongest frequency has {words.percent(chance)} in the median.",
+            estimand=_estimand(attrs) + "; robust_z: log power above the median of the state's "
+            "frequencies, in robust standard deviations",
+            n=_prompts(attrs),
+            interval="standard_error is that of the amplitude, over prompts",
             null="p: how often some frequency has as much power in random order, for each state by "
             "itself; states are not corrected for each other",
         ),

@@ -33,7 +33,8 @@ def table_section(results: xr.DataTree) -> Section:
         f"The neurons with the largest {_RANKINGS[str(attrs['ranked_by'])]}, chosen on "
         f"{attrs['n_chosen_on']} pairs and measured on {attrs['n_held_out']} others. The fit "
         "names the largest terms first; T_in is the period that a neuron reads in a+b, T_out the "
-        "one that it writes to the logits of numbers; no_period says why one is missing. "
+        "one that it writes to the logits of numbers; no_period says why one is missing; "
+        "a+b_share is how much of the power of its waves is of a+b alone. "
         "Filter with words, total>0.1 or T_in=10."
     )
     if maps is not None:
@@ -52,7 +53,7 @@ def table_section(results: xr.DataTree) -> Section:
             "writes reaches the logits alone (direct); estimate: the gradient's estimate of total",
             n=f"{attrs['n_held_out']} pairs",
             interval=INTERVAL_WORDS,
-            null="q: sign flips of pairs, Benjamini-Hochberg among these neurons",
+            null="0; q: sign flips of pairs, Benjamini-Hochberg among these neurons",
         ),
     )
     return Section("Top neurons", [table])

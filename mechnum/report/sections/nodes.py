@@ -92,6 +92,7 @@ def _table(results: xr.DataTree, frame: pd.DataFrame) -> Table:
         caption=Caption(
             text=f"In falling order of the absolute mean {NAMES.get(by, by)} effect, in "
             f"{words.unit(reading.attributes(results))}; low and high end the interval.",
+            estimand=words.sentence(words.effect_estimand(reading.attributes(results), "the node")),
             n=words.count_range(order["n"], "pairs"),
             interval=INTERVAL_WORDS,
             null=q_words(len(order)),

@@ -11,6 +11,7 @@ from mechnum.report.blocks import Block, Caption, Figure, Table
 from mechnum.report.page import Section
 from mechnum.report.probe_frames import NAMES, layers_of, map_frames
 
+_EACH_WORD = "none: these words themselves, each left out once"
 _VARIABLES = {"answer": "the answer"}
 
 
@@ -26,6 +27,8 @@ def task_section(results: xr.DataTree) -> Section:
             )
         chance = float(found["chance"].sel(variable=variable))
         said.append(f"{variable_name(variable)} {words.percent(chance)}")
+    n = f"{int(results.attrs['n_drawn']):,} prompts, a fifth of the numbers held out"
+    null = f"a guess: {words.listed(said)}"
     figure = Figure(
         title="What is read where",
         views=views,
@@ -35,9 +38,9 @@ def task_section(results: xr.DataTree) -> Section:
             "cells show.",
             estimand="share of prompts whose number is read exactly; that number was not trained "
             "on, and all numbers of its range compete",
-            n=f"{int(results.attrs['n_drawn']):,} prompts, a fifth of the numbers held out",
+            n=n,
             interval="95 % percentile bootstrap over numbers, in each cell's text",
-            null=f"a guess: {words.listed(said)}",
+            null=null,
         ),
         alt="Maps of accuracy by position and layer.",
         data=found[["accuracy", "low", "high", "absolute_error"]].to_dataframe().reset_index(),
@@ -45,7 +48,7 @@ def task_section(results: xr.DataTree) -> Section:
         widest=760,
         switch="Read",
     )
-    return Section("Positions and layers", [figure, _controls(found)])
+    return Section("Positions and layers", [figure, _controls(found, n, null)])
 
 
 def ordinal_sections(results: xr.DataTree) -> list[Section]:
@@ -61,7 +64,7 @@ def variable_name(variable: object) -> str:
     return _VARIABLES.get(str(variable), str(variable))
 
 
-def _controls(found: xr.Dataset) -> Table:
+def _controls(found: xr.Dataset, n: str, null: str) -> Table:
     rows = []
     for variable in found["variable"].values:
         for probe in found["probe"].values:
@@ -87,6 +90,9 @@ def _controls(found: xr.Dataset) -> Table:
             "waves of a sum are not. The token of an operand that was held out was never seen, so "
             "that tokens say nothing of it.",
             estimand="accuracy, as in the figure",
+            n=n,
+            interval="of the states' accuracy in the figure; the controls have none",
+            null=f"{null}; and the tokens so far, and numbers dealt anew",
         ),
     )
 
@@ -107,8 +113,8 @@ def _ordinal_blocks(name: str, found: xr.Dataset) -> list[Block]:
             "A probe that reads the neighbours of words has their order, but gives the one that it "
             f"was not shown to those that it was. {best_ordinals(found)}",
             estimand=f"share of the {n} words whose place is read",
-            n=f"{n} words in ten sentences each",
-            interval="none: these words themselves, each left out once",
+            n=_words_read(found),
+            interval=_EACH_WORD,
             null=f"1 of {n} by a blind guess; p in the table, of words dealt anew to the places, "
             "for each layer by itself: the best of several layers is a little too good",
         ),
@@ -117,6 +123,10 @@ def _ordinal_blocks(name: str, found: xr.Dataset) -> list[Block]:
         width=480,
     )
     return [lines, _read_as(found)]
+
+
+def _words_read(found: xr.Dataset) -> str:
+    return f"{found.sizes['word']} words in ten sentences each"
 
 
 def best_ordinals(found: xr.Dataset) -> str:
@@ -149,5 +159,13 @@ def _read_as(found: xr.Dataset) -> Table:
     return Table(
         title="Read as",
         frame=frame,
-        caption=Caption("What most sentences of a word are read as, at each probe's best layer."),
+        caption=Caption(
+            text="“none” where two places are read equally often. A probe's best layer is the one "
+            "at which it reads most words right.",
+            estimand="what most sentences of a word are read as, by a probe trained on all others",
+            n=_words_read(found),
+            interval=_EACH_WORD,
+            null=f"1 of {len(names)} right by a blind guess; the best of "
+            f"{found.sizes['layer']} layers is a little too good",
+        ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pandas as pd
 import xarray as xr
@@ -194,8 +195,11 @@ def sines_section(results: xr.DataTree) -> Section | None:
             Table(
                 title=f"The largest sines {words.after_layer(best)}",
                 frame=table,
-                caption=Caption("Periods in numbers, frequencies in waves for each 1, phases in "
-                                "radians, where param-sin reads most."),
+                caption=replace(
+                    caption,
+                    text="Periods in numbers, frequencies in waves for each 1, phases in radians, "
+                    "where param-sin reads most.",
+                ),
             ),
         ],
     )  # fmt: skip
@@ -248,6 +252,9 @@ def _left_out(results: xr.DataTree) -> list[Table]:
                     text="One Fourier regression on the states of all others, tested on the one "
                     "that it has not seen.",
                     estimand=_ESTIMAND,
+                    n=f"{words.count_range(frame['test_rows'], 'states')} of "
+                    f"{words.count_range(dataset['test_values'].values.tolist(), 'numbers')} to "
+                    "test on, for each",
                     interval=_INTERVAL,
                     null=_chance(dataset),
                 ),

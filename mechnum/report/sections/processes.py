@@ -58,7 +58,12 @@ def tree_section(results: xr.DataTree) -> Section:
         caption=Caption(
             text=f"{distinct:,} different beliefs after up to {int(frame['depth'].iloc[-1])} "
             f"tokens, to which {total:,} strings lead.",
-            estimand=f"beliefs closer than {tree.attrs['tolerance']:g} are one",
+            estimand="Bayes' posteriors over the hidden states, those closer than "
+            f"{tree.attrs['tolerance']:g} being one; mean entropy over strings by probability",
+            n=f"all {total:,} strings",
+            interval=_EXACT,
+            null="one belief at each depth, and an entropy that never falls: tokens that tell "
+            "nothing of the hidden state",
         ),
     )
     return Section("Mixed-state tree", [picture, table])

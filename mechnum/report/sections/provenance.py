@@ -22,12 +22,29 @@ _LABELS = {
     "bos": "BOS token",
     "digits": "Numbers of several tokens",
     "numbers_at": "Numbers read at each position",
-    "n_numbers": "Numbers",
+    "p": "Modulus",
+    "n_numbers": "How many numbers",
     "first": "First number",
     "n_dimensions": "Dimensions",
     "null": "Null of the spectrum",
-    "draws": "Spectra of chance",
+    "draws": "Draws of the null",
     "folds": "Folds of numbers",
+    "probe": "Probe",
+    "n_train": "Prompts that train the probe",
+    "n_questions": "Questions that are steered",
+    "process": "Process",
+    "length": "Tokens of a string",
+    "n_strings": "Strings",
+    "strings": "Strings of the process",
+    "positions": "Positions read, from 0",
+    "why_positions": "Why these positions",
+    "untrained": "Untrained net",
+    "shuffles": "Shuffles of the beliefs",
+    "cutoffs": "Cut-offs of the regression, to choose from",
+    "resamples": "Resamples of the intervals",
+    "tested": "Places that are compared",
+    "read": "Text in which a number is read",
+    "top": "Strongest frequencies compared",
     "permutations": "Permutations of residues",
     "components": "Principal components, at most",
     "nodes": "Nodes",
@@ -52,6 +69,11 @@ _LABELS = {
     "n_layers": "Layers of the model",
     "basis": "Fourier basis",
     "d_model": "Width of the residual stream",
+    "tau": "Where high waves begin",
+    "tau_unit": "Counted in",
+    "neurons_of_layer": "Layer of neurons and readout",
+    "keys_from": "Key frequencies from",
+    "circles_by": "Circles by",
     "features": "Numbers that the helix is of",
     "dropped_columns": "Columns dropped",
     "fit_seed": "Seed of the folds",
@@ -76,6 +98,7 @@ _LABELS = {
     "command": "Command",
     "versions": "Versions",
 }
+_SAID_ELSEWHERE = ("about",)  # By a section of its own.
 # What some values mean.
 _MEANINGS = {
     "denoise": "the corrupt run is patched",
@@ -97,8 +120,10 @@ def provenance_section(results: xr.DataTree) -> Section:
     """Every attribute of the results' root, in words."""
     attrs = {str(name): value for name, value in results.attrs.items()}
     names = [name for name in _LABELS if name in attrs]
-    names += [name for name in attrs if name not in _LABELS]
+    names += [name for name in attrs if name not in _LABELS and name not in _SAID_ELSEWHERE]
     labels = _LABELS | ({"norm": "Norm before the receivers"} if "variant" in attrs else {})
+    labels |= {"folds": "Folds of strings"} if "process" in attrs else {}
+    labels |= {"draws": "Draws of the solved examples"} if "n_questions" in attrs else {}
     rows = [
         (labels.get(name, name.replace("_", " ").capitalize()), _written(name, attrs))
         for name in names
@@ -114,9 +139,9 @@ def _written(name: str, attrs: Mapping[str, Any]) -> str:
     value = attrs[name]
     content = reading.structured(value)
     if isinstance(content, Mapping):
-        return "\n".join(f"{key}: {item}" for key, item in content.items()) or "none"
+        return "\n".join(f"{key}: {_item(item)}" for key, item in content.items()) or "none"
     if isinstance(content, (list, tuple, np.ndarray)):
-        return ", ".join(str(item) for item in np.ravel(content).tolist()) or "none"
+        return ", ".join(_item(item) for item in np.ravel(content).tolist()) or "none"
     if name == "metric":
         return f"{value}: {words.metric(attrs)}"
     if name in _EXPLAINED and value in _MEANINGS:
@@ -128,3 +153,9 @@ def _written(name: str, attrs: Mapping[str, Any]) -> str:
     if isinstance(value, (float, np.floating)):
         return words.number(float(value))
     return str(value)
+
+
+def _item(value: Any) -> str:
+    """An entry of a list or mapping."""
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return words.number(value) if plain else str(value)

@@ -29,7 +29,13 @@ def published_section(results: xr.DataTree) -> Section | None:
         caption=Caption(
             text=f"Published: {found.attrs['source']}. {_caution(found)} A figure that is not "
             "measured here says what it needs: the paper's model, a setting, or a step that this "
-            "circuit does not have."
+            "circuit does not have.",
+            estimand="as the paper defines each quantity, at the place that the table names; "
+            "where that is not all, the note says what is measured here",
+            n="that of the section that measures the quantity",
+            interval="none: papers give single values; the sections that measure have intervals",
+            null="the published value, where the model is the paper's own; for others there is "
+            "none, and their sections say what the quantity is to be compared with",
         ),
     )
     return Section("Published figures", [table], published_words(found))
@@ -61,7 +67,7 @@ def published_words(found: xr.Dataset) -> str:
     measured = found["needs"].values == ""
     same = measured & (found["kind"].values == SAME)
     within = found["within"].values[same]
-    sentence = f"{int(measured.sum())} of the paper's {len(measured)} figures are measured here"
+    sentence = _how_many(int(measured.sum()), len(measured))
     if not same.any():
         return f"{sentence}, none of them on the paper's own model."
     judged = int((within != "").sum())
@@ -70,6 +76,13 @@ def published_words(found: xr.Dataset) -> str:
         f"{sentence}, {int(same.sum())} of them on the paper's own model: {met} of {judged} with "
         "a tolerance are within it."
     )
+
+
+def _how_many(measured: int, n: int) -> str:
+    if n == 1:
+        return f"The paper's one figure is {'' if measured else 'not '}measured here"
+    verb = "is" if measured == 1 else "are"
+    return f"{measured} of the paper's {n} figures {verb} measured here"
 
 
 def _caution(found: xr.Dataset) -> str:

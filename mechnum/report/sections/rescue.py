@@ -61,13 +61,23 @@ def accuracy_section(results: xr.DataTree) -> Section:
         data=curves,
     )
     frame = _frame(results, "rescue").rename(columns={"reached": "step with 99 %"})
+    lens = results["lens"].to_dataset()
+    flat = float((lens["frequency"] < int(results.attrs["cut_frequency"])).mean())
     table = Table(
         title="Each run",
         frame=frame,
         caption=Caption(
-            text="Scores of the stored nets on held-out prompts; embedding_low and lens_low are "
-            f"the shares of power in periods above {float(results.attrs['cut_period']):g}, of the "
-            "number vectors and of what the logit lens sees after the last layer."
+            text="Scores of the stored nets; “step with 99 %” is the first logged one, empty where "
+            "there is none.",
+            estimand="heldout_accuracy: share of held-out prompts whose likeliest token is the "
+            "answer; heldout_loss: mean cross-entropy in nats; embedding_low and lens_low: shares "
+            f"of power in periods above {float(results.attrs['cut_period']):g}, of the number "
+            "vectors and of what the logit lens sees after the last layer",
+            n=f"{_heldout(results)} held-out prompts, {results.attrs['n_prompts']} for the lens; "
+            f"{seeds_words(results)}",
+            interval="none: each row is one run; the seeds show how far runs differ",
+            null="scratch, as in the figure; of the shares of power "
+            f"{words.percent(flat)}, those of a flat spectrum",
         ),
     )
     return Section("Accuracy", [figure, table])

@@ -11,6 +11,12 @@ from mechnum.report.page import Section
 from mechnum.report.sections.lens import PROMPTS_INTERVAL
 from mechnum.report.wave_frames import carry_frame, kinds_frame
 
+KINDS_OF = (
+    "share of the wrong answers that are numbers; “no number”: of all wrong answers; “all "
+    "answers”: of all that are numbers, right ones too"
+)
+EVEN_ERRORS = "errors spread evenly: 10 % are multiples of 10, 2 % of 50, and half are even"
+
 
 def signature_section(results: xr.DataTree) -> Section | None:
     """Errors of the unfiltered model: histogram, kinds, and whether they come with carries."""
@@ -44,11 +50,13 @@ def signature_section(results: xr.DataTree) -> Section | None:
             title="Kinds of answers",
             frame=kinds_frame(signature),
             caption=Caption(
-                text="Of wrong answers that are numbers; “no number” of all wrong answers; the "
-                "last two of all answers that are numbers.",
+                text="An error is predicted minus right number. A multiple of 10 leaves the units "
+                "digit right, an even one the parity; below 6: at most 5 away.",
+                estimand=KINDS_OF,
                 n=f"{n_wrong:,} wrong of {int(signature.attrs['n_prompts']):,} prompts, "
                 f"{int(signature.attrs['n_no_number']):,} of them no number",
                 interval=PROMPTS_INTERVAL,
+                null=EVEN_ERRORS,
             ),
         )
     )
@@ -59,9 +67,13 @@ def signature_section(results: xr.DataTree) -> Section | None:
                 title="Carries",
                 frame=carries,
                 caption=Caption(
-                    text="Share of prompts whose units digits add up to more than 9, or 10, among "
-                    "the wrong ones and among all.",
-                    n=words.count_range([n_wrong], "wrong prompts"),
+                    text="carry: 9, the sum from which tens are carried, or 10, the paper's own "
+                    "threshold. low and high end the interval of carry_wrong.",
+                    estimand="share of prompts whose units digits add up to more than the carry, "
+                    "among the wrong ones (carry_wrong) and among all (carry_all)",
+                    n=f"{words.count_range([n_wrong], 'wrong prompts')} of "
+                    f"{int(signature.attrs['n_prompts']):,}",
+                    interval="95 % Wilson interval of the share of wrong prompts",
                     null="wrong and right prompts carry as often: Pearson's χ² test, chi2_p",
                 ),
             )

@@ -89,10 +89,14 @@ def chance_section(results: xr.DataTree) -> Section:
     table = Table(
         title="Pairs",
         frame=frame.drop(columns=[name for name in frame if name.endswith(("_mean", "_low"))]),
-        caption=Caption(
+        caption=replace(
+            caption,
             text="Of each null, the 97.5 % quantile and p: how often a draw is as large as the "
             "value, which is counted with them; each p is of one value, without correction for how "
-            "many there are."
+            "many there are.",
+            interval=_ONE_TABLE,
+            null=f"{words.listed(list(nulls.values()))}, as in the figure; no p is below "
+            + words.number(1 / (int(results.attrs["draws"]) + 1)),
         ),
     )
     return Section("Against chance", [figure, table])

@@ -177,7 +177,7 @@ def _waves(results: xr.DataTree, frame: pd.DataFrame) -> Block:
         "each period in the mean" + (", half where a wave is left out" if dropped else ""),
     )
     if "layer" not in frame:
-        return Table("Waves at chosen periods", frame, caption)
+        return Table(title="Waves at chosen periods", frame=frame, caption=caption)
     return Figure(
         title="Waves at chosen periods",
         views={"share": figures.wave_lines(frame, _names(frame))},
@@ -192,11 +192,13 @@ def _table(results: xr.DataTree) -> Table:
     frame = spectra.strongest_frame(results)
     where = " at the layer where its share is largest" if "layer" in frame else ""
     return Table(
-        "Frequencies by share",
-        frame,
-        Caption(
+        title="Frequencies by share",
+        frame=frame,
+        caption=Caption(
             text=f"Each frequency{where}. kappa is that of n mod T for whole T.",
+            estimand=_SHARE,
             n=rows_of(reading.attributes(results)),
+            interval=_ONE_TABLE,
             null=f"{words.sentence(chance(reading.attributes(results)))}; p_family by the largest "
             "share of any frequency",
         ),

@@ -132,8 +132,14 @@ def probes_section(results: xr.DataTree) -> Section:
             text="How many vectors the probe itself reads as their number: where it reads others, "
             "what they repair is no test of the probe. How far they are from the mean state, and "
             "how much their direction from it is that of the class mean, as means over numbers.",
-            estimand="share of the numbers; length in the residual stream; cosine between "
-            "\N{MINUS SIGN}1 and 1",
+            estimand="read: share of the vectors that the probe reads as their number; length: "
+            "distance from the mean state; cosine of the directions from there, of this vector "
+            "and the class mean",
+            n=f"{int(results.attrs['n_train']):,} prompts that train the probe; a vector for each "
+            "of their answers",
+            interval="none: means over all these vectors, of one probe for each layer",
+            null="read 0: the probe does not know its own vectors; cosine 0: a direction that has "
+            "nothing to do with the class mean",
         ),
     )
     return Section("Probes and vectors", [lines, table])

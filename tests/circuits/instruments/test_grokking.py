@@ -82,7 +82,7 @@ def test_the_page_has_every_part_and_survives_the_file(grokked, tmp_path):
         "Progress measures", "Tokens and positions", "How it was made",
     }  # fmt: skip
     keys = grokked["progress"]["key"].values
-    assert f"{keys[0]}, {keys[1]} and {keys[2]}: the frequencies of 5 %" in html
+    assert f"{keys[0]}, {keys[1]} and {keys[2]}: the frequencies of 5" in html
     for section in page_of(grokked).sections:
         for block in section.blocks:
             if block.kind == "figure":
