@@ -24,6 +24,7 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
     Vary,
     WrongToo,
@@ -51,6 +52,7 @@ def circuit(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     vary: Vary = "any",
     wrong_too: WrongToo = False,
@@ -72,7 +74,7 @@ def circuit(
         from mechnum.circuits.instruments.search import find_circuit
         from mechnum.report import circuit_summary, save
 
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         drawn, said = drawn_pairs(chosen, loaded, pairs, vary, seed, wrong_too)
         said["command"] = command_line()
         found, results = find_circuit(

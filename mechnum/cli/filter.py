@@ -22,6 +22,7 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
 )
 from mechnum.cli.outputs import check_writable, command_line
 from mechnum.cli.progress import bars
@@ -57,6 +58,7 @@ def filter_(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     prompts: NPrompts = 500,
     seed: Seed = 0,
     out: Out = Path("report"),
@@ -77,7 +79,7 @@ def filter_(
 
         found = measure_filters(
             loaded,
-            chosen_task(loaded, task, between, max_sum, shots, digits, seed),
+            chosen_task(loaded, task, between, max_sum, shots, digits, template, seed),
             tau,
             tau_unit,
             _frequencies(single),

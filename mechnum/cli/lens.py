@@ -22,6 +22,7 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
 )
 from mechnum.cli.outputs import check_writable, command_line
@@ -45,6 +46,7 @@ def lens(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     prompts: NPrompts = 500,
     seed: Seed = 0,
     top: Top = 10,
@@ -63,7 +65,7 @@ def lens(
         from mechnum.fourier import lens_results
         from mechnum.report import lens_summary, save
 
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         found = lens_results(
             loaded, chosen, prompts, position_of(position), basis, permutations, seed
         )

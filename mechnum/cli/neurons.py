@@ -22,6 +22,7 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
     WrongToo,
 )
@@ -61,6 +62,7 @@ def neurons(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     wrong_too: WrongToo = False,
     seed: Seed = 0,
@@ -83,7 +85,7 @@ def neurons(
         from mechnum.circuits.instruments.neurons import measure_neurons
         from mechnum.report import neurons_summary, save, write_tables
 
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         accuracy = chosen.accuracy(loaded)
         drawn, said = drawn_pairs(chosen, loaded, pairs, "any", seed, wrong_too, accuracy)
         found = measure_neurons(

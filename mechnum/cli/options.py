@@ -45,6 +45,15 @@ Digits = Annotated[
     Literal["single", "last"],
     typer.Option(help="single refuses numbers of several tokens; last reads their last one."),
 ]
+TemplateText = Annotated[
+    str | None,
+    typer.Option(
+        "--template",
+        metavar="TEXT",
+        help="The prompt, like {a}+{b}= (tasks of one number: {a} alone); by default the model's "
+        "own or its family's.",
+    ),
+]
 
 # The pairs.
 NPairs = Annotated[int, typer.Option(min=1, max=10_000, help="Pairs of prompts to patch, at most.")]

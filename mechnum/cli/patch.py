@@ -27,6 +27,7 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
     Vary,
     WrongToo,
@@ -61,6 +62,7 @@ def patch(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     vary: Vary = "any",
     wrong_too: WrongToo = False,
@@ -85,7 +87,7 @@ def patch(
 
         # Refused before all prompts are run, which can take minutes.
         select(nodes, loaded.spec)
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         drawn, said = drawn_pairs(chosen, loaded, pairs, vary, seed, wrong_too)
         measured = effects(
             loaded,

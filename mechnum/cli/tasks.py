@@ -21,6 +21,7 @@ def chosen_task(
     max_sum: int | None,
     shots: int,
     digits: Literal["single", "last"],
+    template: str | None,
     seed: int,
 ) -> Task:
     """The task of this name, or the model's own, with the options that it takes."""
@@ -30,16 +31,16 @@ def chosen_task(
 
     name = name or model.default_task or "addition"
     if name == "addition":
-        return addition(parse_range(between), max_sum, shots, digits, seed=seed)
+        return addition(parse_range(between), max_sum, shots, digits, template, seed)
     if name in OPERATIONS:
         if max_sum is not None:
             raise MechnumError(f"--max-sum does not go with {name}: use it with --task addition")
         # Not every operation has an answer for all of the default range; it knows for which.
         numbers = None if between == "0-99" else parse_range(between)
-        return operation(name, numbers, shots, digits, seed=seed)
-    if (between, max_sum, shots, digits) != ("0-99", None, 0, "single"):
+        return operation(name, numbers, shots, digits, template, seed)
+    if (between, max_sum, shots, digits, template) != ("0-99", None, 0, "single", None):
         raise MechnumError(
-            f"--range, --max-sum, --shots and --digits do not go with {name}: "
+            f"--range, --max-sum, --shots, --digits and --template do not go with {name}: "
             "use them with --task addition"
         )
     return parse(name)
