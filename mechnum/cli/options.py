@@ -38,6 +38,12 @@ TaskName = Annotated[
         "model's own.",
     ),
 ]
+ModularTaskName = Annotated[
+    str | None,
+    typer.Option(
+        "--task", metavar="TASK", help="modular_addition:P; by default what the model says itself."
+    ),
+]
 Between = Annotated[str, typer.Option("--range", metavar="FIRST-LAST", help="The operands.")]
 MaxSum = Annotated[int | None, typer.Option(help="Leave out larger sums.")]
 Shots = Annotated[int, typer.Option(min=0, help="Solved questions before each prompt.")]

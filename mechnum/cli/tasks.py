@@ -9,6 +9,7 @@ from mechnum.errors import MechnumError
 if TYPE_CHECKING:
     from mechnum.models import Model
     from mechnum.tasks import Accuracy, Pairs, Task
+    from mechnum.tasks.arithmetic import ModularAddition
     from mechnum.tasks.task import Operand
 
 T = TypeVar("T", int, float)
@@ -44,6 +45,22 @@ def chosen_task(
             "use them with --task addition"
         )
     return parse(name)
+
+
+def modular_task(name: str | None) -> ModularAddition | None:
+    """The addition modulo P of this name.
+
+    Raises:
+        MechnumError: it is another task.
+    """
+    if name is None:
+        return None
+    from mechnum.tasks import parse
+    from mechnum.tasks.arithmetic import ModularAddition
+
+    if not isinstance(task := parse(name), ModularAddition):
+        raise MechnumError(f"--task {name} is not modular: write it like modular_addition:113")
+    return task
 
 
 def drawn_pairs(

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mechnum.cli import options
-from mechnum.cli.tasks import chosen_task, drawn_pairs, position_of
+from mechnum.cli.tasks import chosen_task, drawn_pairs, modular_task, position_of
 from mechnum.errors import MechnumError
 from mechnum.patching.batches import Direction
 from mechnum.patching.metrics import MetricName
@@ -38,6 +38,13 @@ def test_options_of_additions_reach_it_and_are_refused_for_other_tasks():
         chosen_task(model(), "modular_addition:7", "0-99", 9, 0, "single", None, 0)
     with pytest.raises(MechnumError, match=r"--template do not go with modular_addition:7"):
         chosen_task(model(), "modular_addition:7", "0-99", None, 0, "single", "{a}+{b}=", 0)
+
+
+def test_modular_tasks_are_named_with_their_modulus():
+    assert modular_task(None) is None
+    assert modular_task("modular_addition:7").p == 7
+    with pytest.raises(MechnumError, match="--task addition is not modular: write it like"):
+        modular_task("addition")
 
 
 def test_operations_take_ranges_and_shots_and_know_their_own_numbers():
