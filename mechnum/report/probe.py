@@ -100,7 +100,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         (words.sentence(name.replace("_", " ")), best_ordinals(node.to_dataset()))
         for name, node in results["ordinals"].children.items()
     ]
-    return found + _left(results)
+    return found + reading.left_out(results)
 
 
 def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
@@ -125,12 +125,7 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
             f"{words.percent(tokens)} to the same probe."
         )
         points.append((words.sentence(variable_name(variable)), text))
-    return points + _left(results)
-
-
-def _left(results: xr.DataTree) -> list[tuple[str, str]]:
-    left = reading.structured(results.attrs.get("left_out", {}))
-    return [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    return points + reading.left_out(results)
 
 
 def _lead(results: xr.DataTree) -> str:

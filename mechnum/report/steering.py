@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 def steering_page(results: xr.DataTree) -> Page:
     """The page of what `mechnum.circuits.instruments.steer.measure_steering` gave."""
     attrs = results.attrs
-    left = reading.structured(attrs.get("left_out", {}))
-    points = _points(results) + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    points = _points(results) + reading.left_out(results)
     sections = [
         Section("What was found", [Text([ORACLE], points)]),
         best_section(results),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
-from mechnum.report import findings
+from mechnum.report import findings, reading
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.attention import attention_section
@@ -29,7 +29,7 @@ def build_page(results: xr.DataTree) -> Page:
     effects = findings.effect_frames(results)
     sites = findings.site_frames(results)
     sections = [
-        _summary(effects, sites),
+        _summary(results, effects, sites),
         tokens_section(results),
         answers_section(results),
         heads_section(results, effects),
@@ -45,8 +45,11 @@ def build_page(results: xr.DataTree) -> Page:
     )
 
 
-def _summary(effects: dict[str, pd.DataFrame], sites: dict[str, pd.DataFrame]) -> Section | None:
+def _summary(
+    results: xr.DataTree, effects: dict[str, pd.DataFrame], sites: dict[str, pd.DataFrame]
+) -> Section | None:
     points = findings.effect_points(effects) + findings.helix_points(sites)
+    points += reading.left_out(results)
     if not points:
         return None
     note = (
