@@ -107,7 +107,7 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
     """Where each variable is read first, and what the tokens alone tell at the end."""
     found, points = results["task_probes"].to_dataset(), []
     if sentence := findings.accuracy_sentence(results):
-        points.append(("The model", sentence))
+        points.append(("Accuracy", sentence))
     for variable in found["variable"].values:
         own = found.sel(variable=variable, probe="fourier")
         best = own["accuracy"].max("layer")
@@ -132,7 +132,7 @@ def _lead(results: xr.DataTree) -> str:
     if "probes" not in results.children:
         # What is said of the model is a sentence of its own.
         return " ".join(
-            text if name == "The model" else f"{name}: {text}"
+            text if name == "Accuracy" else f"{name}: {text}"
             for name, text in _points(results)[:2]
         )
     return words.sentence(probe_frames.what_it_means(results) or "")
