@@ -29,10 +29,11 @@ from mechnum.cli.options import (
     Vary,
     WrongToo,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, drawn_pairs
+from mechnum.files import check_writable
 
 
 def circuit(

@@ -25,10 +25,11 @@ from mechnum.cli.options import (
     TemplateText,
     Top,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, position_of
+from mechnum.files import check_writable
 
 
 def lens(

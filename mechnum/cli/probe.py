@@ -21,11 +21,12 @@ from mechnum.cli.options import (
     TaskName,
     TemplateText,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task
 from mechnum.errors import MechnumError
+from mechnum.files import check_writable
 
 if TYPE_CHECKING:
     from mechnum.models import Model

@@ -132,7 +132,6 @@ def _lead(results: xr.DataTree) -> str:
     if "probes" not in results.children:
         # What is said of the model is a sentence of its own.
         return " ".join(
-            text if name == "Accuracy" else f"{name}: {text}"
-            for name, text in _points(results)[:2]
+            text if name == "Accuracy" else f"{name}: {text}" for name, text in _points(results)[:2]
         )
     return words.sentence(probe_frames.what_it_means(results) or "")
