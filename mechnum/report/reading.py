@@ -68,6 +68,8 @@ def left_out(
 ) -> list[tuple[str, str]]:
     """What could not be measured, as points: its name, or that in `names`, and the reason."""
     reasons = structured(results.attrs.get("left_out", {}))
+    if not isinstance(reasons, Mapping):
+        return []
     return [(f"Left out: {names.get(name, name)}", f"{why}.") for name, why in reasons.items()]
 
 
