@@ -77,8 +77,11 @@ build/types/mechnum/__init__.py:
 	ln -sfn ../../../circuits $(@D)/circuits
 	touch $@
 
+# The clone is on the path, after all else: an editable install alone is found later than a folder of
+# the same name, so that scripts beside a clone called mechnum would import an empty package.
 $(VENV)/constraints.txt: constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	echo $(CURDIR) > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/clone.pth"
 	sed 's/^transformer-lens==.*/transformer-lens==$(TRANSFORMER_LENS)/' constraints.txt > $@
 
 # Stamps: a second call installs nothing until the dependencies change.

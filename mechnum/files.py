@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, in folders that can be written."""
 
 from __future__ import annotations
 
@@ -7,8 +7,32 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from mechnum.errors import MechnumError
+
+
+def check_writable(folder: str | Path) -> None:
+    """Refuse a folder that could not be written, before the computation that would fill it.
+
+    No folder is made yet, so that a computation that fails leaves nothing behind. A file without a
+    name is written, since permissions do not tell of all places whether one can be.
+
+    Raises:
+        MechnumError: it is a file, or neither it nor the first folder above it can be written.
+    """
+    there = Path(folder).absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise MechnumError(f"{there} is a file: give a folder as out")
+    try:
+        with TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise MechnumError(
+            f"{there} cannot be written ({error.strerror}): give another folder as out"
+        ) from None
 
 
 @contextmanager

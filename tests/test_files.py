@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechnum.errors import MechnumError
-from mechnum.files import replacing
+from mechnum.files import check_writable, replacing
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -21,6 +21,16 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
         interrupted()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_is_checked_without_being_made_or_touched(tmp_path):
+    check_writable(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(MechnumError, match="file is a file: give a folder as out"):
+        check_writable(tmp_path / "file" / "b")
+    with pytest.raises(MechnumError, match="/proc cannot be written"):
+        check_writable("/proc/a")
 
 
 def test_folders_are_made(tmp_path):

@@ -83,7 +83,7 @@ def measure_steering(
     train, test = training_split(groups, seed=seed)
     check_repairable(model, test, seed)
     answers = answers_of(train)
-    rivals, left_out = _rivals(default_periods(model, task, answers), answers)
+    rivals, left_out = _rivals(model, task, answers)
     layers = range(model.spec.n_layers - 1, -1, -positive_integer("every", every))[::-1]
     vectors = fit_vectors(model, train, _probe(probe, answers, seed), layers, rivals)
     swept = steer(model, test, vectors, strengths, random, seed)
@@ -139,11 +139,12 @@ def _probe(name: ProbeName, answers: np.ndarray, seed: int) -> CodeProbe:
 
 
 def _rivals(
-    periods: Sequence[float], answers: np.ndarray
+    model: Model, task: Task, answers: np.ndarray
 ) -> tuple[dict[str, Rival], dict[str, str]]:
-    """The helix, and why it is missing where the answers are too few for it."""
-    helix = Helix(tuple(periods))
+    """The helix, and why it is missing where the answers, or a modular net's periods, are too
+    few for it."""
     try:
+        helix = Helix(default_periods(model, task, answers))
         helix.make_basis().fit(answers[:, None])
     except InvalidInput as few:
         return {}, {HELIX: str(few)}

@@ -43,7 +43,8 @@ def trace(
     token; causal scores of the helix and its rivals at a, b and the last token (there in the
     answer); the helix in its planes; the attention pattern of one prompt. Fits at the operands use
     prompts whatever the model answers, those at the last token prompts that it answers correctly;
-    a place with too few numbers for a fit is left out, and the attribute `left_out` says why.
+    a place with too few numbers for a fit, or a modular net without periods, has none, and the
+    attribute `left_out` says why.
 
     Args:
         task: by default the one that the model was trained on, else addition of 0 to 99.
@@ -61,7 +62,6 @@ def trace(
     task = task or parse(model.default_task or "addition")
     accuracy = accuracy or task.accuracy(model)
     prompts = task.prompts(model)
-    periods = tuple(periods or default_periods(model, task, accuracy.variables["a"]))
     both: tuple[Operand, Operand] = ("a", "b")
     operands: list[Operand] = [name for name in both if accuracy.variables.get(name) is not None]
     varied: list[Operand] = ["any", *operands]
@@ -84,12 +84,13 @@ def trace(
     sites = [(name, name, fitted_on) for name in operands] + [("end", "any", answered)]
     for site, vary, sample in sites:
         try:
+            periods = tuple(periods or default_periods(model, task, accuracy.variables["a"]))
             parts[f"/helix/{site}"] = causal_scores(
                 model, pairs[vary], sample, site, periods=periods, seed=seed
             )
-        except InvalidInput as few:
-            left_out[f"helix at {site}"] = str(few)
-    if "/helix/a" in parts:
+        except InvalidInput as reason:
+            left_out[f"helix at {site}"] = str(reason)
+    if periods and "/helix/a" in parts:
         helix = Helix(periods, linear=not isinstance(task, ModularAddition))
         parts["/helix/planes"] = _planes(model, fitted_on, parts["/helix/a"], helix)
     parts["/attention"] = _attention(model, example)

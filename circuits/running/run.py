@@ -19,6 +19,7 @@ from mechnum.circuits.running.recipe import SHARED, Recipe
 from mechnum.circuits.running.steps import Step, measured, steps_of
 from mechnum.circuits.running.store import Store, code_digest
 from mechnum.errors import MechnumError
+from mechnum.files import check_writable
 from mechnum.models import Model, load
 from mechnum.models.digest import weights_digest
 from mechnum.patching.circuit.results import circuit_of
@@ -60,10 +61,9 @@ class CircuitRun:
             MechnumError: where the folder cannot be written.
         """
         folder = Path(folder)
-        written = [
-            self.page.save(folder / "report.html"),
-            write_netcdf(self.results, folder / "results.nc"),
-        ]
+        # The results first: they took the time.
+        data = write_netcdf(self.results, folder / "results.nc")
+        written = [self.page.save(folder / "report.html"), data]
         steps = self.results["steps"].children
         found = [name for name, step in steps.items() if "circuit" in step.children]
         for name in found:
@@ -195,6 +195,8 @@ def run_circuit(
             circuit's files are wrong, the folder cannot be written, or no step suits the model.
     """
     ready = prepared(find_circuit(name), settings)
+    if out is not None:
+        check_writable(out)
     wanted = ready.recipe.model if model is None else model
     return ready.on(wanted if isinstance(wanted, Model) else _loaded(wanted), out)
 

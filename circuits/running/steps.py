@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import xarray as xr
 
 from mechnum.circuits.running.context import Context, Settings
-from mechnum.circuits.running.instruments import Instrument, find_instrument
+from mechnum.circuits.running.instruments import BUILT_IN, Instrument, find_instrument
 from mechnum.circuits.running.recipe import SHARED, Recipe, StepEntry
 from mechnum.circuits.running.store import Kept, file_digest
 from mechnum.errors import MechnumError
@@ -101,12 +101,30 @@ def _kept(step: Step, context: Context, needed: Mapping[str, Kept]) -> Kept:
         "needs": {name: kept.key for name, kept in needed.items()},
     }
 
-    def measure() -> xr.DataTree:
+    return context.store.kept(step.name, made_from, lambda: _results(step, context))
+
+
+def _results(step: Step, context: Context) -> xr.DataTree:
+    """What the instrument of a step gives.
+
+    Raises:
+        _Refused: where it refuses.
+        MechnumError: where one of another package fails.
+    """
+    try:
         results = _asked(lambda: step.instrument.measure(context, step.settings))
         # A run compares all steps with the paper at once.
         return results.drop_nodes("published", errors="ignore")
-
-    return context.store.kept(step.name, made_from, measure)
+    except MechnumError:
+        raise
+    except Exception as error:  # Another package's code may fail in any way.
+        if step.instrument.name in BUILT_IN:
+            raise
+        reason = " ".join(str(error).split()) or "no reason given"
+        raise MechnumError(
+            f"the instrument {step.instrument.name} of step {step.name} fails with "
+            f"{type(error).__name__} ({reason}): correct it, or its settings"
+        ) from error
 
 
 def _prompts(step: Step, context: Context) -> str:

@@ -9,10 +9,11 @@ import typer
 
 from mechnum.cli.loading import load_model
 from mechnum.cli.options import Device, Dtype, Out, Quiet, Seed
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.errors import MechnumError
+from mechnum.files import check_writable
 from mechnum.progress import working
 
 if TYPE_CHECKING:

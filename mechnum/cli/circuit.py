@@ -24,14 +24,16 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
     Vary,
     WrongToo,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, drawn_pairs
+from mechnum.files import check_writable
 
 
 def circuit(
@@ -51,6 +53,7 @@ def circuit(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     vary: Vary = "any",
     wrong_too: WrongToo = False,
@@ -72,7 +75,7 @@ def circuit(
         from mechnum.circuits.instruments.search import find_circuit
         from mechnum.report import circuit_summary, save
 
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         drawn, said = drawn_pairs(chosen, loaded, pairs, vary, seed, wrong_too)
         said["command"] = command_line()
         found, results = find_circuit(

@@ -9,10 +9,10 @@ import typer
 
 from mechnum.cli.loading import load_model
 from mechnum.cli.options import Device, Dtype, Out, Quiet
-from mechnum.cli.outputs import check_writable
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import print_table, to_stdout
 from mechnum.errors import MechnumError
+from mechnum.files import check_writable
 from mechnum.progress import working
 
 

@@ -22,12 +22,14 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     WrongToo,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task
+from mechnum.files import check_writable
 
 
 def clock(
@@ -48,6 +50,7 @@ def clock(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 200,
     wrong_too: WrongToo = False,
     seed: Seed = 0,
@@ -71,7 +74,7 @@ def clock(
 
         results = trace_clock(
             loaded,
-            chosen_task(loaded, task, between, max_sum, shots, digits, seed),
+            chosen_task(loaded, task, between, max_sum, shots, digits, template, seed),
             n_pairs=pairs,
             periods=None if periods is None else parse_periods(periods),
             n_heads=heads,

@@ -22,12 +22,14 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, position_of
 from mechnum.errors import MechnumError
+from mechnum.files import check_writable
 
 
 def filter_(
@@ -57,6 +59,7 @@ def filter_(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     prompts: NPrompts = 500,
     seed: Seed = 0,
     out: Out = Path("report"),
@@ -77,7 +80,7 @@ def filter_(
 
         found = measure_filters(
             loaded,
-            chosen_task(loaded, task, between, max_sum, shots, digits, seed),
+            chosen_task(loaded, task, between, max_sum, shots, digits, template, seed),
             tau,
             tau_unit,
             _frequencies(single),

@@ -9,10 +9,11 @@ import typer
 
 from mechnum.cli.loading import load_model
 from mechnum.cli.options import Device, Digits, Dtype, ModelName, Out, Quiet, Seed, Top
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import numbers_in
+from mechnum.files import check_writable
 
 
 def fourier(

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from mechnum.cli.loading import load_model
-from mechnum.cli.options import Device, Dtype, ModelName, Out, Quiet
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.options import Device, Dtype, ModelName, ModularTaskName, Out, Quiet
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
-from mechnum.cli.tasks import numbers_in
+from mechnum.cli.tasks import modular_task, numbers_in
+from mechnum.files import check_writable
 
 
 def grokking(
@@ -33,6 +34,7 @@ def grokking(
             help="Key frequencies; by default the neurons' or, without any, the embedding's.",
         ),
     ] = None,
+    task: ModularTaskName = None,
     out: Out = Path("report"),
     device: Device = None,
     dtype: Dtype = None,
@@ -44,6 +46,7 @@ def grokking(
     """
     check_writable(out)
     with bars(quiet):
+        net_task = modular_task(task)
         loaded = load_model(model, device, dtype)
         from mechnum.circuits.instruments.grokking import measure_grokking
         from mechnum.report import grokking_summary, save
@@ -51,6 +54,7 @@ def grokking(
 
         found = measure_grokking(
             loaded,
+            net_task,
             keys=None if keys is None else numbers_in(keys, "--keys", int),
             history=history_of(model, run),
             layer=layer,

@@ -22,12 +22,14 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     WrongToo,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, drawn_pairs, numbers_in, position_of
+from mechnum.files import check_writable
 
 
 def helix(
@@ -67,6 +69,7 @@ def helix(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     wrong_too: WrongToo = False,
     seed: Seed = 0,
@@ -87,7 +90,7 @@ def helix(
         from mechnum.circuits.instruments.helix import measure_helix
         from mechnum.report import helix_summary, save
 
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         accuracy = chosen.accuracy(loaded)
         place = position_of(position)
         vary = place if place in ("a", "b") else "any"

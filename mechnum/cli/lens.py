@@ -22,12 +22,14 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, position_of
+from mechnum.files import check_writable
 
 
 def lens(
@@ -45,6 +47,7 @@ def lens(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     prompts: NPrompts = 500,
     seed: Seed = 0,
     top: Top = 10,
@@ -63,7 +66,7 @@ def lens(
         from mechnum.fourier import lens_results
         from mechnum.report import lens_summary, save
 
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         found = lens_results(
             loaded, chosen, prompts, position_of(position), basis, permutations, seed
         )

@@ -22,13 +22,15 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
     WrongToo,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, drawn_pairs, numbers_in
+from mechnum.files import check_writable
 
 
 def neurons(
@@ -61,6 +63,7 @@ def neurons(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     wrong_too: WrongToo = False,
     seed: Seed = 0,
@@ -83,7 +86,7 @@ def neurons(
         from mechnum.circuits.instruments.neurons import measure_neurons
         from mechnum.report import neurons_summary, save, write_tables
 
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         accuracy = chosen.accuracy(loaded)
         drawn, said = drawn_pairs(chosen, loaded, pairs, "any", seed, wrong_too, accuracy)
         found = measure_neurons(

@@ -38,12 +38,27 @@ TaskName = Annotated[
         "model's own.",
     ),
 ]
+ModularTaskName = Annotated[
+    str | None,
+    typer.Option(
+        "--task", metavar="TASK", help="modular_addition:P; by default what the model says itself."
+    ),
+]
 Between = Annotated[str, typer.Option("--range", metavar="FIRST-LAST", help="The operands.")]
 MaxSum = Annotated[int | None, typer.Option(help="Leave out larger sums.")]
 Shots = Annotated[int, typer.Option(min=0, help="Solved questions before each prompt.")]
 Digits = Annotated[
     Literal["single", "last"],
     typer.Option(help="single refuses numbers of several tokens; last reads their last one."),
+]
+TemplateText = Annotated[
+    str | None,
+    typer.Option(
+        "--template",
+        metavar="TEXT",
+        help="The prompt, like {a}+{b}= (tasks of one number: {a} alone); by default the model's "
+        "own or its family's.",
+    ),
 ]
 
 # The pairs.

@@ -27,14 +27,16 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
     Vary,
     WrongToo,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, drawn_pairs, position_of
+from mechnum.files import check_writable
 
 
 def patch(
@@ -61,6 +63,7 @@ def patch(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     vary: Vary = "any",
     wrong_too: WrongToo = False,
@@ -85,7 +88,7 @@ def patch(
 
         # Refused before all prompts are run, which can take minutes.
         select(nodes, loaded.spec)
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         drawn, said = drawn_pairs(chosen, loaded, pairs, vary, seed, wrong_too)
         measured = effects(
             loaded,

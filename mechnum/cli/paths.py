@@ -27,15 +27,17 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
     Top,
     Vary,
     WrongToo,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, drawn_pairs, position_of
 from mechnum.errors import MechnumError
+from mechnum.files import check_writable
 
 
 def paths(
@@ -78,6 +80,7 @@ def paths(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     vary: Vary = "any",
     wrong_too: WrongToo = False,
@@ -108,7 +111,7 @@ def paths(
         # Refused before all prompts are run, which can take minutes.
         senders_named(senders, loaded.spec)
         receivers_named(receivers, loaded.spec)
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         drawn, said = drawn_pairs(chosen, loaded, pairs, vary, seed, wrong_too)
         measured = path_effects(
             loaded,

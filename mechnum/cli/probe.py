@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mechnum.cli.loading import load_model
-from mechnum.cli.options import Device, Dtype, MaxSum, ModelName, Out, Quiet, Seed, Shots, TaskName
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.options import (
+    Device,
+    Dtype,
+    MaxSum,
+    ModelName,
+    Out,
+    Quiet,
+    Seed,
+    Shots,
+    TaskName,
+    TemplateText,
+)
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task
 from mechnum.errors import MechnumError
+from mechnum.files import check_writable
 
 if TYPE_CHECKING:
     from mechnum.models import Model
@@ -22,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _OF_TEXTS = ("context", "texts", "key", "per_number", "piece", "probes", "steps")
-_OF_TASKS = ("task", "max_sum", "shots", "prompts")
+_OF_TASKS = ("task", "max_sum", "shots", "template", "prompts")
 
 
 def probe(
@@ -80,6 +92,7 @@ def probe(
     task: TaskName = None,
     max_sum: MaxSum = None,
     shots: Shots = 0,
+    template: TemplateText = None,
     prompts: Annotated[
         int, typer.Option(min=50, metavar="N", help="Prompts of a task that are drawn, at most.")
     ] = 2000,
@@ -128,7 +141,9 @@ def probe(
             _refuse(given, f"the task of {loaded.name}", _OF_TEXTS)
             from mechnum.circuits.instruments.probe_task import measure_task
 
-            chosen = chosen_task(loaded, task, between or "0-99", max_sum, shots, "single", seed)
+            chosen = chosen_task(
+                loaded, task, between or "0-99", max_sum, shots, "single", template, seed
+            )
             found = measure_task(loaded, chosen, prompts, **common)
         else:
             _refuse(given, f"texts, which {loaded.name} reads without --task", _OF_TASKS)

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from mechnum.cli.options import Quiet
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
+from mechnum.files import check_writable
 
 reproduce = typer.Typer(
     help="Repeat an experiment of a paper, with the training that it needs.",

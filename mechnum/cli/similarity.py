@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from mechnum.cli.options import Device, Dtype, Out, Quiet, Seed
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
+from mechnum.files import check_writable
 from mechnum.progress import working
 
 _PLACE = re.compile(r"(.+)@(embedding|unembedding|\d+)")

@@ -21,11 +21,13 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task, numbers_in
+from mechnum.files import check_writable
 
 
 def steer(
@@ -55,6 +57,7 @@ def steer(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     prompts: NPrompts = 2000,
     seed: Seed = 0,
     out: Out = Path("report"),
@@ -76,7 +79,7 @@ def steer(
 
         found = measure_steering(
             loaded,
-            chosen_task(loaded, task, between, max_sum, shots, digits, seed),
+            chosen_task(loaded, task, between, max_sum, shots, digits, template, seed),
             probe,
             draws,
             prompts,

@@ -9,6 +9,7 @@ from mechnum.errors import MechnumError
 if TYPE_CHECKING:
     from mechnum.models import Model
     from mechnum.tasks import Accuracy, Pairs, Task
+    from mechnum.tasks.arithmetic import ModularAddition
     from mechnum.tasks.task import Operand
 
 T = TypeVar("T", int, float)
@@ -21,6 +22,7 @@ def chosen_task(
     max_sum: int | None,
     shots: int,
     digits: Literal["single", "last"],
+    template: str | None,
     seed: int,
 ) -> Task:
     """The task of this name, or the model's own, with the options that it takes."""
@@ -30,19 +32,35 @@ def chosen_task(
 
     name = name or model.default_task or "addition"
     if name == "addition":
-        return addition(parse_range(between), max_sum, shots, digits, seed=seed)
+        return addition(parse_range(between), max_sum, shots, digits, template, seed)
     if name in OPERATIONS:
         if max_sum is not None:
             raise MechnumError(f"--max-sum does not go with {name}: use it with --task addition")
         # Not every operation has an answer for all of the default range; it knows for which.
         numbers = None if between == "0-99" else parse_range(between)
-        return operation(name, numbers, shots, digits, seed=seed)
-    if (between, max_sum, shots, digits) != ("0-99", None, 0, "single"):
+        return operation(name, numbers, shots, digits, template, seed)
+    if (between, max_sum, shots, digits, template) != ("0-99", None, 0, "single", None):
         raise MechnumError(
-            f"--range, --max-sum, --shots and --digits do not go with {name}: "
+            f"--range, --max-sum, --shots, --digits and --template do not go with {name}: "
             "use them with --task addition"
         )
     return parse(name)
+
+
+def modular_task(name: str | None) -> ModularAddition | None:
+    """The addition modulo P of this name.
+
+    Raises:
+        MechnumError: it is another task.
+    """
+    if name is None:
+        return None
+    from mechnum.tasks import parse
+    from mechnum.tasks.arithmetic import ModularAddition
+
+    if not isinstance(task := parse(name), ModularAddition):
+        raise MechnumError(f"--task {name} is not modular: write it like modular_addition:113")
+    return task
 
 
 def drawn_pairs(

@@ -20,11 +20,13 @@ from mechnum.cli.options import (
     Seed,
     Shots,
     TaskName,
+    TemplateText,
 )
-from mechnum.cli.outputs import check_writable, command_line
+from mechnum.cli.outputs import command_line
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import to_stdout
 from mechnum.cli.tasks import chosen_task
+from mechnum.files import check_writable
 
 
 def trace(
@@ -40,6 +42,7 @@ def trace(
     max_sum: MaxSum = None,
     shots: Shots = 0,
     digits: Digits = "single",
+    template: TemplateText = None,
     pairs: NPairs = 100,
     seed: Seed = 0,
     out: Out = Path("report"),
@@ -57,7 +60,7 @@ def trace(
         from mechnum.circuits.instruments.trace import trace as run_trace
         from mechnum.report import save, trace_summary
 
-        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, seed)
+        chosen = chosen_task(loaded, task, between, max_sum, shots, digits, template, seed)
         results = run_trace(loaded, chosen, n_pairs=pairs, seed=seed)
         results.attrs["command"] = command_line()
         page, data = save(results, out)

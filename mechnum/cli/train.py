@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mechnum.cli.options import Quiet
-from mechnum.cli.outputs import check_writable
 from mechnum.cli.progress import bars
 from mechnum.cli.tables import print_table
 from mechnum.errors import MechnumError
+from mechnum.files import check_writable
 
 if TYPE_CHECKING:
     from mechnum.training import Score

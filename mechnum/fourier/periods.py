@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mechnum.errors import InvalidInput
 from mechnum.fourier.spectra import key_frequencies
 from mechnum.models.model import Model
 from mechnum.tasks.arithmetic import ModularAddition
@@ -27,10 +28,19 @@ def default_periods(model: Model, task: Task, numbers: Any) -> tuple[float, ...]
 
     Args:
         numbers: an operand of every prompt.
+
+    Raises:
+        InvalidInput: the embedding of a modular net has no key frequencies.
     """
     if isinstance(task, ModularAddition):
         embedding = model.decoder.weights.W_E[: task.p].float().cpu().numpy()
-        return tuple(task.p / k for k in key_frequencies(embedding).tolist())
+        keys = key_frequencies(embedding).tolist()
+        if not keys:
+            raise InvalidInput(
+                f"no frequency stands out in the embedding of {model.name}, so that it has no "
+                "periods of its own: give periods, or a net that has learned to add"
+            )
+        return tuple(task.p / k for k in keys)
     n_distinct = len(np.unique(np.asarray(numbers)))
     fitting = [period for period in _NESTED_PERIODS if period <= n_distinct]
     # A constant, a linear column, and two for each period.

@@ -191,7 +191,7 @@ def modular_task(model: Model, task: ModularAddition | None) -> ModularAddition:
         if not isinstance(own, ModularAddition):
             raise MechnumError(
                 f"{model.name} does not say which modulus it adds by: give "
-                "task=mn.tasks.modular_addition(p)"
+                "task=mn.tasks.modular_addition(p), or --task modular_addition:P"
             )
         task = own
     check_prime(task.p)

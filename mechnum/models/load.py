@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,6 +23,9 @@ from mechnum.models.spec import spec_from_hf
 from mechnum.models.wrap import wrap
 
 CARD_FILE = "card.json"
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
+# Buffers in old files.
+_NO_WEIGHTS = ("attn.bias", "attention.bias", ".masked_bias", "rotary_emb.inv_freq")
 
 
 def bundled() -> dict[str, Path]:
@@ -65,21 +71,16 @@ def load_tokenizer(name: str | Path) -> Any:
     """
     name = str(name)
     folder = _tokenizer_folder(name)
-    source = name if folder is None else str(folder)
-    if not _has_tokenizer(source):
-        return None
+    if folder is not None:
+        return _tokenizer_in(folder)
     from transformers import AutoTokenizer
 
     with quiet_transformers():
         try:
-            return AutoTokenizer.from_pretrained(source, local_files_only=True)
-        except (OSError, ValueError, KeyError) as error:
-            if folder is not None:
-                raise MechnumError(
-                    f"the tokenizer in {folder} cannot be read ({first_line(error)}): get it again"
-                ) from None
-        _reach_hub(name)
-        return AutoTokenizer.from_pretrained(source)
+            return AutoTokenizer.from_pretrained(name, local_files_only=True)
+        except (OSError, ValueError, KeyError):
+            _reach_hub(name)
+        return AutoTokenizer.from_pretrained(name)
 
 
 def _tokenizer_folder(name: str) -> Path | None:
@@ -125,11 +126,11 @@ def _load_hub(name: str, device: torch.device, dtype: torch.dtype) -> Model:
     """A Hugging Face id: from the local cache where it is whole, else from the hub."""
     with quiet_transformers():
         try:
-            return _load_hf(name, name, device, dtype, local_files_only=True)
+            return _wrap_hf(*_read_hub(name, dtype, local_files_only=True), name, device)
         except OSError:
             _reach_hub(name)
         try:
-            return _load_hf(name, name, device, dtype)
+            return _wrap_hf(*_read_hub(name, dtype), name, device)
         except OSError as error:
             raise MechnumError(
                 f"model {name!r} could not be read from the hub ({first_line(error)}): "
@@ -140,24 +141,34 @@ def _load_hub(name: str, device: torch.device, dtype: torch.dtype) -> Model:
 def _load_folder(folder: Path, name: str, device: torch.device, dtype: torch.dtype) -> Model:
     from safetensors import SafetensorError
 
-    try:
-        with quiet_transformers():
-            return _load_hf(str(folder), name, device, dtype, local_files_only=True)
-    except SafetensorError as error:
-        raise MechnumError(
-            f"the weights in {folder} are damaged ({first_line(error)}): get them again"
-        ) from None
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise MechnumError(
-            f"{folder} cannot be read as a Hugging Face model ({first_line(error)}): "
-            "check the folder"
-        ) from None
+    with quiet_transformers():
+        try:
+            model = _read_weights(str(folder), name, dtype, local_files_only=True)
+        except MechnumError:
+            raise
+        except SafetensorError as error:
+            raise MechnumError(
+                f"the weights in {folder} are damaged ({first_line(error)}): get them again"
+            ) from None
+        except Exception as error:  # what transformers raises on a bad configuration is its own
+            raise MechnumError(
+                f"{folder} cannot be read as a Hugging Face model ({first_line(error)}): "
+                "check the folder"
+            ) from None
+        return _wrap_hf(model, _tokenizer_in(folder), name, device, card_of(folder))
 
 
-def _load_hf(
-    source: str, name: str, device: torch.device, dtype: torch.dtype, **where: bool
-) -> Model:
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+def _read_hub(name: str, dtype: torch.dtype, **where: bool) -> tuple[Any, Any]:
+    """Model and tokenizer."""
+    from transformers import AutoTokenizer
+
+    model = _read_weights(name, name, dtype, **where)
+    return model, AutoTokenizer.from_pretrained(name, **where)
+
+
+def _read_weights(source: str, name: str, dtype: torch.dtype, **where: bool) -> Any:
+    """The transformers model, where the weights are those that its configuration asks for."""
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     config = AutoConfig.from_pretrained(source, **where)
     # An unsupported architecture is refused before its weights are read.
@@ -168,16 +179,49 @@ def _load_hf(
         dtype=dtype,
         use_safetensors=True,
         output_loading_info=True,
+        ignore_mismatched_sizes=True,  # refused below, by name
         **where,
     )
     model, report = loaded
-    tokenizer = AutoTokenizer.from_pretrained(source, **where) if _has_tokenizer(source) else None
-    missing = sorted(report["missing_keys"])
-    if missing:
+    _check_weights(name, report)
+    return model
+
+
+def _check_weights(name: str, report: Mapping[str, Any]) -> None:
+    """Refuse weights that transformers would replace by random ones, or leave out.
+
+    What stands beside the blocks, such as another head, is no part of the model that is read, and
+    the masks and waves that old files hold are none of its weights.
+    """
+    if missing := sorted(report["missing_keys"]):
         raise MechnumError(
             f"{name} lacks {len(missing)} weights (first: {missing[0]}): get the model again"
         )
-    card = card_of(Path(source))
+    if other := sorted(report["mismatched_keys"]):
+        key, found, wanted = other[0]
+        raise MechnumError(
+            f"{len(other)} weights of {name} have other shapes than its config.json says (first: "
+            f"{key}, {tuple(found)} instead of {tuple(wanted)}): correct it, or get the model again"
+        )
+    unread = sorted(
+        key
+        for key in report["unexpected_keys"]
+        if re.search(r"\.\d+\.", key) and not key.endswith(_NO_WEIGHTS)
+    )
+    if unread:
+        raise MechnumError(
+            f"config.json of {name} has no place for {len(unread)} of its weights (first: "
+            f"{unread[0]}): correct it, or get the model again"
+        )
+
+
+def _wrap_hf(
+    model: Any,
+    tokenizer: Any,
+    name: str,
+    device: torch.device,
+    card: Mapping[str, Any] = MappingProxyType({}),
+) -> Model:
     return wrap(
         model.to(device).eval(),
         tokenizer,
@@ -187,11 +231,19 @@ def _load_hf(
     )
 
 
-def _has_tokenizer(source: str) -> bool:
-    """A local folder may hold weights alone; the hub is asked."""
-    folder = Path(source)
-    names = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
-    return not folder.exists() or any((folder / name).is_file() for name in names)
+def _tokenizer_in(folder: Path) -> Any:
+    """The tokenizer in a local folder; None where the folder holds weights alone."""
+    if not any((folder / name).is_file() for name in _TOKENIZER_FILES):
+        return None
+    from transformers import AutoTokenizer
+
+    try:
+        with quiet_transformers():
+            return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except Exception as error:  # the tokenizers library raises plain Exceptions
+        raise MechnumError(
+            f"the tokenizer in {folder} cannot be read ({first_line(error)}): get it again"
+        ) from None
 
 
 def _reach_hub(name: str) -> None:
@@ -221,8 +273,9 @@ def _reach_hub(name: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of a library says, without its further lines."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """What an error of a library says, without its further lines; two where the first ends in :."""
+    first, *further = str(error).strip().splitlines() or [type(error).__name__]
+    return " ".join([first, *further[:1]] if first.rstrip().endswith(":") else [first]).strip()
 
 
 def _load_native(path: Path, name: str, device: torch.device, dtype: torch.dtype) -> Model:

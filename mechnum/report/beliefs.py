@@ -149,8 +149,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
             f"{told} after up to {tree.attrs['max_depth']} tokens.",
         )
     )
-    left = reading.structured(results.attrs.get("left_out", {}))
-    return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    return points + reading.left_out(results)
 
 
 def _net_points(results: xr.DataTree) -> list[tuple[str, str]]:

@@ -131,5 +131,4 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     over = reading.group(results, "over")
     if over is not None and "phases" in over.attrs:
         points.append(("Phases", phase_words(over)))
-    left = reading.structured(results.attrs.get("left_out", {}))
-    return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    return points + reading.left_out(results)

@@ -121,8 +121,6 @@ def _found(results: xr.DataTree, sites: dict[str, pd.DataFrame]) -> Section:
         "95 % intervals; 0 is no effect. y is the right answer to a pair's clean prompt, "
         "y\N{PRIME} that to its corrupt prompt."
     )
-    left = reading.structured(results.attrs.get("left_out", {}))
-    points += [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
     return Section("What was found", [Text(points=points), Text([note])])
 
 
@@ -143,7 +141,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         p = words.q_value(float(loop.attrs["p"]))
         text = f"held-out numbers lie on the circle with a rank agreement of {agreement} (p {p})."
         points.append(("Continuity", text))
-    return points
+    return points + reading.left_out(results)
 
 
 def _ablation_point(frame: pd.DataFrame) -> list[tuple[str, str]]:

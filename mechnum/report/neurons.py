@@ -114,8 +114,6 @@ def _found(results: xr.DataTree) -> Section:
         "A neuron's waves and its heuristics are two descriptions of the same activations."
     )
     points = _points(results)
-    left = reading.structured(results.attrs.get("left_out", {}))
-    points += [(f"Left out: {_PARTS[name]}", f"{why}.") for name, why in left.items()]
     return Section("What was found", [Text(points=points), Text([note])])
 
 
@@ -144,7 +142,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
     )
     if (kept := reading.group(results, "kept")) is not None:
         points.append(("Kept", _kept(kept)))
-    return points
+    return points + reading.left_out(results, _PARTS)
 
 
 def _largest(table: xr.Dataset) -> str:

@@ -100,14 +100,14 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         (words.sentence(name.replace("_", " ")), best_ordinals(node.to_dataset()))
         for name, node in results["ordinals"].children.items()
     ]
-    return found + _left(results)
+    return found + reading.left_out(results)
 
 
 def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
     """Where each variable is read first, and what the tokens alone tell at the end."""
     found, points = results["task_probes"].to_dataset(), []
     if sentence := findings.accuracy_sentence(results):
-        points.append(("The model", sentence))
+        points.append(("Accuracy", sentence))
     for variable in found["variable"].values:
         own = found.sel(variable=variable, probe="fourier")
         best = own["accuracy"].max("layer")
@@ -128,19 +128,13 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
             f"{words.percent(float(own['chance']))}."
         )
         points.append((words.sentence(variable_name(variable)), text))
-    return points + _left(results)
-
-
-def _left(results: xr.DataTree) -> list[tuple[str, str]]:
-    left = reading.structured(results.attrs.get("left_out", {}))
-    return [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    return points + reading.left_out(results)
 
 
 def _lead(results: xr.DataTree) -> str:
     if "probes" not in results.children:
         # What is said of the model is a sentence of its own.
         return " ".join(
-            text if name == "The model" else f"{name}: {text}"
-            for name, text in _points(results)[:2]
+            text if name == "Accuracy" else f"{name}: {text}" for name, text in _points(results)[:2]
         )
     return words.sentence(probe_frames.what_it_means(results) or "")

@@ -117,8 +117,7 @@ def points(results: xr.DataTree) -> list[tuple[str, str]]:
     if (texts := _texts(results)) is not None:
         found.append(("New texts", texts))
     found += _transfers(results)
-    left = reading.structured(results.attrs.get("left_out", {}))
-    return found + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    return found + reading.left_out(results)
 
 
 def what_it_means(results: xr.DataTree) -> str | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,16 @@ def structured(value: Any) -> Any:
         except ValueError:
             return value
     return value
+
+
+def left_out(
+    results: xr.DataTree, names: Mapping[str, str] = MappingProxyType({})
+) -> list[tuple[str, str]]:
+    """What could not be measured, as points: its name, or that in `names`, and the reason."""
+    reasons = structured(results.attrs.get("left_out", {}))
+    if not isinstance(reasons, Mapping):
+        return []
+    return [(f"Left out: {names.get(name, name)}", f"{why}.") for name, why in reasons.items()]
 
 
 def prompt_frame(results: xr.DataTree) -> pd.DataFrame | None:

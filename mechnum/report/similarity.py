@@ -123,8 +123,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         )
     )
     points += _transfers(results)
-    left = reading.structured(results.attrs.get("left_out", {}))
-    return points + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    return points + reading.left_out(results)
 
 
 def _read(results: xr.DataTree) -> str:

@@ -34,8 +34,7 @@ _READ_SO = (
 def steering_page(results: xr.DataTree) -> Page:
     """The page of what `mechnum.circuits.instruments.steer.measure_steering` gave."""
     attrs = results.attrs
-    left = reading.structured(attrs.get("left_out", {}))
-    points = _points(results) + [(f"Left out: {name}", f"{why}.") for name, why in left.items()]
+    points = _points(results) + reading.left_out(results)
     sections = [
         Section("What was found", [Text([ORACLE], points), Text([_READ_SO])]),
         best_section(results),

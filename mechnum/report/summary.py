@@ -55,6 +55,7 @@ def trace_summary(results: xr.DataTree) -> Group:
     helix = findings.best_helix(findings.site_frames(results))
     if len(helix):
         parts.append(_helix_table(helix))
+    parts += [Text(f"{name}: {why}") for name, why in reading.left_out(results)]
     return Group(*parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
-from mechnum.report import findings, words
+from mechnum.report import findings, reading, words
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.attention import attention_section
@@ -49,6 +49,7 @@ def _summary(
     results: xr.DataTree, effects: dict[str, pd.DataFrame], sites: dict[str, pd.DataFrame]
 ) -> Section | None:
     points = findings.effect_points(effects) + findings.helix_points(sites)
+    points += reading.left_out(results)
     if not points:
         return None
     note = (

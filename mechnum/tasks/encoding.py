@@ -42,8 +42,8 @@ class Encoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase | None, owner: str = "this model"):
         if tokenizer is None:
             raise MechnumError(
-                f"{owner} has no tokenizer: use modular_addition or pairs_from_tokens, "
-                "which take token ids"
+                f"{owner} has no tokenizer: add its files (tokenizer.json) to the folder, or use "
+                "modular_addition or pairs_from_tokens, which take token ids"
             )
         if not getattr(tokenizer, "is_fast", False):
             raise MechnumError(

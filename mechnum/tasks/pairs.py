@@ -217,6 +217,13 @@ def draw_pairs(
                 available=0,
             )
         reasons = ", ".join(f"{count} {why}" for why, count in space.dropped.items() if count)
+        if not space.available:
+            raise TooFewPairs(
+                f"none of the {space.candidates} pairs of {task} with vary={vary!r} can be used "
+                f"(dropped: {reasons}): give other numbers, a prompt that the model can do, or "
+                "correct_only=False",
+                available=0,
+            )
         raise TooFewPairs(
             f"only {space.available} of the {n} pairs asked for exist in {task} with "
             f"vary={vary!r} ({space.candidates} candidates, dropped: {reasons}): ask for fewer, "

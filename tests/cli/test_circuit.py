@@ -66,7 +66,7 @@ def test_cut_edges_carry_what_is_asked_for(run, tmp_path):
     [
         (["--edges", "999"], "a circuit of 999 edges is none: give 1 to 463"),
         (["--pairs", "1"], "cannot be split"),
-        (["--out", "/dev/null/x"], "is a file: name a folder with --out"),
+        (["--out", "/dev/null/x"], "is a file: give a folder as out"),
     ],
 )
 def test_bad_input_is_one_line(run, tmp_path, options, message):

@@ -44,7 +44,7 @@ def test_run_writes_prints_and_goes_on(run, circuit, tmp_path):  # noqa: F811
         (["planted", "--set", "seed=1", "--set", "seed=2"], "--set seed is there twice"),
         (["planted", "--set", "steps.first.numbre=1"], "did you mean number?"),
         (["planted", "--model", "nowhere/"], "there is no"),
-        (["planted", "--out", "/dev/null/x"], "is a file: name a folder with --out"),
+        (["planted", "--out", "/dev/null/x"], "is a file: give a folder as out"),
     ],
 )
 def test_bad_input_is_one_line(run, circuit, tmp_path, options, message):  # noqa: F811

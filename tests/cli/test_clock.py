@@ -61,7 +61,7 @@ def test_prints_and_writes(run, tmp_path):
         (["--periods", ","], "no periods were named"),
         (["--periods", "0"], "not a finite number above 0"),
         (["--range", "0-2", "--pairs", "8"], "give more"),
-        (["--out", "/dev/null/x"], "is a file: name a folder with --out"),
+        (["--out", "/dev/null/x"], "is a file: give a folder as out"),
     ],
 )
 def test_bad_input_is_one_line(run, tmp_path, options, message):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mechnum.cli import options
-from mechnum.cli.tasks import chosen_task, drawn_pairs, position_of
+from mechnum.cli.tasks import chosen_task, drawn_pairs, modular_task, position_of
 from mechnum.errors import MechnumError
 from mechnum.patching.batches import Direction
 from mechnum.patching.metrics import MetricName
@@ -23,30 +23,41 @@ def model(default_task=None):
 
 
 def test_the_task_is_the_one_named_or_the_models_own_or_addition():
-    defaults = ("0-99", None, 0, "single", 0)
+    defaults = ("0-99", None, 0, "single", None, 0)
     assert chosen_task(model("modular_addition:7"), None, *defaults).name == "modular_addition:7"
     assert chosen_task(model("modular_addition:7"), "addition", *defaults).name == "addition"
     assert chosen_task(model(), None, *defaults).name == "addition"
 
 
 def test_options_of_additions_reach_it_and_are_refused_for_other_tasks():
-    task = chosen_task(model(), None, "0-9", 9, 2, "last", 3)
-    assert (task.numbers, task.max_sum, task.shots, task.digits, task.seed) == (
-        tuple(range(10)), 9, 2, "last", 3
+    task = chosen_task(model(), None, "0-9", 9, 2, "last", "{a} + {b} =", 3)
+    assert (task.numbers, task.max_sum, task.shots, task.digits, task.template, task.seed) == (
+        tuple(range(10)), 9, 2, "last", "{a} + {b} =", 3
     )  # fmt: skip
     with pytest.raises(MechnumError, match=r"do not go with modular_addition:7: use them"):
-        chosen_task(model(), "modular_addition:7", "0-99", 9, 0, "single", 0)
+        chosen_task(model(), "modular_addition:7", "0-99", 9, 0, "single", None, 0)
+    with pytest.raises(MechnumError, match=r"--template do not go with modular_addition:7"):
+        chosen_task(model(), "modular_addition:7", "0-99", None, 0, "single", "{a}+{b}=", 0)
+
+
+def test_modular_tasks_are_named_with_their_modulus():
+    assert modular_task(None) is None
+    assert modular_task("modular_addition:7").p == 7
+    with pytest.raises(MechnumError, match="--task addition is not modular: write it like"):
+        modular_task("addition")
 
 
 def test_operations_take_ranges_and_shots_and_know_their_own_numbers():
-    task = chosen_task(model(), "a-23", "0-99", None, 0, "single", 0)
+    task = chosen_task(model(), "a-23", "0-99", None, 0, "single", None, 0)
     assert task.numbers == tuple(range(23, 100))
-    task = chosen_task(model(), "1.5a", "0-9", None, 2, "last", 3)
-    assert (task.numbers, task.shots, task.digits, task.seed) == (tuple(range(10)), 2, "last", 3)
+    task = chosen_task(model(), "1.5a", "0-9", None, 2, "last", "{a} * 1.5 =", 3)
+    assert (task.numbers, task.shots, task.digits, task.template, task.seed) == (
+        tuple(range(10)), 2, "last", "{a} * 1.5 =", 3
+    )  # fmt: skip
     with pytest.raises(MechnumError, match="a-23 of 5, 6, 7, 8, 9 has a negative"):
-        chosen_task(model(), "a-23", "5-9", None, 0, "single", 0)
+        chosen_task(model(), "a-23", "5-9", None, 0, "single", None, 0)
     with pytest.raises(MechnumError, match="--max-sum does not go with a//5"):
-        chosen_task(model(), "a//5", "0-99", 9, 0, "single", 0)
+        chosen_task(model(), "a//5", "0-99", 9, 0, "single", None, 0)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,10 @@ import pytest
 import torch
 
 import mechnum as mn
+from mechnum.errors import InvalidInput
 from mechnum.fourier.periods import default_periods, periods_within
+from mechnum.models.wrap import wrap
+from tests import fixtures
 
 
 @pytest.mark.parametrize(
@@ -34,3 +37,9 @@ def test_a_modular_net_has_the_periods_of_its_key_frequencies():
     assert len(found) == 3
     for period in found:
         assert round(113 / period) == pytest.approx(113 / period)
+
+
+def test_a_modular_net_in_whose_embedding_no_frequency_stands_out_is_asked_for_periods():
+    net = wrap(fixtures.llama(), name="untrained")
+    with pytest.raises(InvalidInput, match="stands out in the embedding of untrained, so"):
+        default_periods(net, mn.tasks.modular_addition(59), range(59))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -148,14 +149,16 @@ def _other_architecture(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "gemma2"}))
 
 
-def _other_shape(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "intermediate_size": 48}))
+def _reconfigured(**settings: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, **settings}))
+
+    return change
 
 
-def _one_layer_more(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 4}))
+def _broken_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{")
 
 
 @pytest.mark.parametrize(
@@ -168,8 +171,15 @@ def _one_layer_more(folder: Path) -> None:
         (_broken_config, "cannot be read as a Hugging Face model"),
         (_no_config, "neither config.json nor net.toml"),
         (_other_architecture, "architecture 'gemma2' is not supported"),
-        (_other_shape, "cannot be read as a Hugging Face model"),
-        (_one_layer_more, "lacks 9 weights"),
+        (_reconfigured(hidden_size="many"), "cannot be read as a Hugging Face model .*many"),
+        (
+            _reconfigured(intermediate_size=48),
+            r"9 weights of .* other shapes .* \(first: model.layers.0.mlp.down_proj.weight, ",
+        ),
+        (_reconfigured(num_hidden_layers=4), "lacks 9 weights"),
+        # transformers would leave the last layer out, and measure another model in silence.
+        (_reconfigured(num_hidden_layers=2), r"no place for 9 of .* \(first: model.layers.2."),
+        (_broken_tokenizer, "the tokenizer in .* cannot be read"),
     ],
 )
 def test_damaged_folders_are_refused_in_one_line(folder, tmp_path, damage, message):
@@ -181,6 +191,20 @@ def test_damaged_folders_are_refused_in_one_line(folder, tmp_path, damage, messa
         load(broken)
     assert "\n" not in str(refused.value)
     assert sorted(path.name for path in broken.iterdir()) == before
+
+
+def test_what_stands_beside_the_blocks_is_no_part_of_the_model(folder, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(folder, tmp_path / "m")
+    file = tmp_path / "m" / "model.safetensors"
+    beside = {
+        "v_head.summary.weight": torch.ones(1, 2),
+        "model.layers.0.self_attn.masked_bias": torch.ones(1),
+        "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4),
+    }
+    save_file({**load_file(file), **beside}, file, {"format": "pt"})
+    assert load(tmp_path / "m").fingerprint == load(folder).fingerprint
 
 
 def test_a_file_of_another_kind(tmp_path):

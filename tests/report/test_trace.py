@@ -57,6 +57,15 @@ def test_an_empty_trace_still_says_so_much():
     assert trace_page(xr.DataTree())
 
 
+def test_what_is_left_out_is_said_with_its_reason_on_the_page_and_the_terminal(results):
+    few = without(results, "helix")
+    few.attrs["left_out"] = json.dumps({"helix at a": "too few numbers"})
+    assert "Left out: helix at a" in trace_page(few)
+    console = Console(file=io.StringIO(), width=100)
+    console.print(trace_summary(few))
+    assert "Left out: helix at a: too few numbers." in console.file.getvalue()
+
+
 def test_the_summary_names_the_largest_effects(results):
     means = results["effects/heads/total"].mean("pair").values
     layer, head = np.unravel_index(np.abs(means).argmax(), means.shape)

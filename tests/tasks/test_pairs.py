@@ -79,7 +79,7 @@ def test_counts_and_pairs_equal_the_enumeration(case, vary, correct_only):
     task, model = CASES[case]
     counts, fit = by_enumeration(task, model, vary, correct_only)
     if not fit:
-        with pytest.raises(MechnumError, match="only 0 of the 1 pairs"):
+        with pytest.raises(MechnumError, match=r"none of the \d+ pairs .* can be used"):
             task.pairs(model, 1, vary, correct_only=correct_only)
         return
     pairs = task.pairs(model, len(fit), vary, correct_only=correct_only)
@@ -185,7 +185,7 @@ def test_fingerprint_is_the_same_in_every_run():
 
 @pytest.mark.parametrize("vary", ["a", "b"])
 def test_single_number_has_nothing_to_vary(vary):
-    with pytest.raises(MechnumError, match=r"only 0 of the 1 pairs .* dropped: 1 clean equals"):
+    with pytest.raises(MechnumError, match=r"none of the 1 pairs .*dropped: 1 clean equals"):
         tasks.addition([7]).pairs(adds(word_level()), 1, vary)
 
 

@@ -146,7 +146,7 @@ def _written(name: str, attrs: Mapping[str, Any]) -> str:
         return f"{value}: {words.metric(attrs)}"
     if name in _EXPLAINED and value in _MEANINGS:
         return f"{value}: {_MEANINGS[value]}"
-    if name == "accuracy":
+    if name == "accuracy" and not isinstance(value, str):
         return words.percent(float(value))
     if isinstance(value, (int, np.integer)):
         return str(int(value)) if name == "seed" else words.number(int(value))

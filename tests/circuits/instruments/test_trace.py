@@ -113,6 +113,19 @@ def test_the_clock_uses_few_frequencies_and_its_answer_is_in_them():
     assert helix > 0.9 * full > 1
 
 
+def test_a_net_without_periods_of_its_own_has_a_page_without_helices(tmp_path):
+    """No frequency of a random embedding stands out."""
+    net = wrap(fixtures.llama(pad_token_id=None), name="untrained")
+    task = mn.tasks.modular_addition(59)
+    results = trace(net, task, n_pairs=3)
+    assert "helix" not in results
+    left_out = json.loads(results.attrs["left_out"])
+    assert set(left_out) == {"helix at a", "helix at b", "helix at end"}
+    assert all("has no periods of its own" in reason for reason in left_out.values())
+    assert all(path.exists() for path in save(results, tmp_path))
+    assert "helix" in trace(net, task, n_pairs=3, periods=[59 / 5])
+
+
 def test_the_published_grokking_net(tmp_path):
     model = mn.load(published.grokking_net(tmp_path))
     results = trace(model, n_pairs=10)

@@ -54,6 +54,10 @@ def refused(context: Context, settings: Number) -> xr.DataTree:
     raise MechnumError("this model has no numbers: give another one")
 
 
+def failing(context: Context, settings: Number) -> xr.DataTree:
+    raise IndexError("layer 7\nis not there")
+
+
 def _measured(name: str, value: float) -> xr.DataTree:
     if name in interrupted:
         raise KeyboardInterrupt

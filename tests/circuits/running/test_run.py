@@ -182,8 +182,23 @@ def test_steps_that_do_not_suit_are_left_out(site, clock_59, tmp_path):
     with pytest.raises(MechnumError, match="this model has no numbers"):
         mn.run_circuit("wholly", clock_59)
     (tmp_path / "file").write_text("")
-    with pytest.raises(MechnumError, match="cannot write"):
+    with pytest.raises(MechnumError, match="is a file: give a folder as out"):
         mn.run_circuit("partly", clock_59, out=tmp_path / "file")
+
+
+def test_an_instrument_of_another_package_that_fails_is_named(site, clock_59, tmp_path):
+    """What was measured before it stays, so that a corrected one goes on."""
+    steps = planted.step("first", "number") + planted.step("second", "failing")
+    planted.package(site, "fails", planted.RECIPE + steps)
+    planted.distribution(site, fails="fails")
+    wanted = r"planted:failing of step second fails with IndexError \(layer 7 is not there\)"
+    with pytest.raises(MechnumError, match=wanted) as refused:
+        mn.run_circuit("fails", clock_59, tmp_path)
+    assert isinstance(refused.value.__cause__, IndexError)
+    assert [path.suffix for path in sorted((tmp_path / "steps").glob("first-*"))] == [
+        ".json",
+        ".nc",
+    ]
 
 
 def test_a_step_that_brings_its_own_texts_and_models(site, clock_59, tmp_path):
