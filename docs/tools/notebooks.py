@@ -35,6 +35,8 @@ _KERNEL = {
     "PLOTLY_RENDERER": "plotly_mimetype",
     # tqdm's, where ipywidgets is not installed.
     "PYTHONWARNINGS": "ignore:IProgress not found",
+    # The tensors are small: more threads are slower, by far where other programs run besides.
+    "OMP_NUM_THREADS": "1",
 }
 # The width of a cell's output in JupyterLab and on GitHub, about.
 _WIDTH = 900
