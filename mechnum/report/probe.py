@@ -114,7 +114,7 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
         texts = [
             f"{words.percent(float(best.sel(position=position)))} at {position}"
             for position in found["position"].values
-            if np.isfinite(float(best.sel(position=position)))
+            if position != "end" and np.isfinite(float(best.sel(position=position)))
         ]
         end = own["accuracy"].sel(position="end")
         layer = int(end["layer"].values[int(end.fillna(-1).argmax("layer"))])
@@ -122,12 +122,13 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
         ends = own[["accuracy", "low", "high"]].sel(position="end", layer=layer)
         shown = words.percent_interval(*(float(ends[name]) for name in ends))
         text = (
-            f"the {NAMES['fourier']} reads {words.listed(texts)}, each at its best layer; at the "
-            f"end that is {words.after_layer(layer)}, {shown}, where the tokens alone give "
-            f"{words.percent(tokens)} to the same probe, and a guess "
+            f"the {NAMES['fourier']} reads {words.listed([*texts, f'{shown} at the end'])}, each "
+            f"at its best layer; at the end that is {words.after_layer(layer)}, where the tokens "
+            f"alone give {words.percent(tokens)} to the same probe. A guess gives "
             f"{words.percent(float(own['chance']))}."
         )
-        points.append((words.sentence(variable_name(variable)), text))
+        name = variable_name(variable)
+        points.append((words.sentence(name) if " " in name else f"The number {name}", text))
     return points + _left(results)
 
 

@@ -81,6 +81,8 @@ def published_words(found: xr.Dataset) -> str:
 def _how_many(measured: int, n: int) -> str:
     if n == 1:
         return f"The paper's one figure is {'' if measured else 'not '}measured here"
+    if measured == n:
+        return f"All {n} of the paper's figures are measured here"
     verb = "is" if measured == 1 else "are"
     return f"{measured} of the paper's {n} figures {verb} measured here"
 
