@@ -37,7 +37,10 @@ def probe_page(results: xr.DataTree) -> Page:
     """The page of what `probe`, `probe_task` or `probe_ordinals` of `mechnum.circuits.instruments`
     measured."""
     model = results.attrs.get("model", "a model")
-    sections: list[Section | None] = [Section("What was found", [Text(points=_points(results))])]
+    found = [Text(points=_points(results))]
+    if (read_so := _read_so(results)) is not None:
+        found.append(Text([read_so]))
+    sections: list[Section | None] = [Section("What was found", found)]
     if "probes" in results.children:
         title, makers = (
             f"Numbers in texts, as read from {model}",
@@ -130,6 +133,18 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
         name = variable_name(variable)
         points.append((words.sentence(name) if " " in name else f"The number {name}", text))
     return points + _left(results)
+
+
+def _read_so(results: xr.DataTree) -> str | None:
+    """What the intervals are, and what a guess reads; nothing of words, whose points say so."""
+    if "probes" in results.children:
+        guess = words.percent(float(results["probes/chance"].max()))
+        return (
+            f"A guess reads {guess} of the numbers. In parentheses are 95 % intervals over numbers."
+        )
+    if "task_probes" in results.children:
+        return "In square brackets are 95 % intervals over numbers."
+    return None
 
 
 def _left(results: xr.DataTree) -> list[tuple[str, str]]:
