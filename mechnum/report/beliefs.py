@@ -154,7 +154,7 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
             f"{told} after up to {tree.attrs['max_depth']} tokens.",
         )
     )
-    first = float(results["entropy/entropy"].sel(seen=0))
+    first = float(results["entropy"].to_dataset()["entropy"].sel(seen=0))
     text = f"{words.number(first)} nats before any token is seen. {rate_words(results)}"
     points.append(("Entropy of the next token", text))
     left = reading.structured(results.attrs.get("left_out", {}))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import xarray as xr
 
 from mechnum.report import findings, reading, words
@@ -149,12 +148,12 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
 
 def _largest(table: xr.Dataset) -> str:
     """The largest total effect with its interval; nothing where none is known."""
-    size = np.abs(table["total"]).fillna(-1)
+    size = abs(table["total"]).fillna(-1)
     best = table.isel(node=int(size.argmax("node")))
-    ends = [float(best[name]) for name in ("total", "total_low", "total_high")]
-    if np.isnan(ends[0]):
+    mean, low, high = (float(best[name]) for name in ("total", "total_low", "total_high"))
+    if mean != mean:
         return ""
-    return f", the largest {best['node'].item()} with {words.interval(*ends)}"
+    return f", the largest {best['node'].item()} with {words.interval(mean, low, high)}"
 
 
 def _few(n_pairs: int) -> str:

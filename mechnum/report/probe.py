@@ -138,7 +138,7 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
 def _read_so(results: xr.DataTree) -> str | None:
     """What the intervals are, and what a guess reads; nothing of words, whose points say so."""
     if "probes" in results.children:
-        guess = words.percent(float(results["probes/chance"].max()))
+        guess = words.percent(float(results["probes"].to_dataset()["chance"].max()))
         return (
             f"A guess reads {guess} of the numbers. In parentheses are 95 % intervals over numbers."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
-from mechnum.report import findings, words
+from mechnum.report import findings, reading, words
 from mechnum.report.blocks import Text
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.attention import attention_section
@@ -51,9 +51,10 @@ def _summary(
     points = findings.effect_points(effects) + findings.helix_points(sites)
     if not points:
         return None
+    attrs = reading.attributes(results)
     note = (
-        f"Effects and scores are changes of {words.metric(results.attrs)} in the "
-        f"{words.patched_run(results.attrs)} run, means over pairs with 95 % intervals; 0 is no "
+        f"Effects and scores are changes of {words.metric(attrs)} in the "
+        f"{words.patched_run(attrs)} run, means over pairs with 95 % intervals; 0 is no "
         "effect. y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt "
         "prompt. Nodes are ranked on the pairs that also measure them, so the largest are likely "
         "to be somewhat overstated."

@@ -117,7 +117,7 @@ def simplex_section(results: xr.DataTree) -> Section | None:
 
 def entropy_section(results: xr.DataTree) -> Section:
     """How fast the next token becomes as predictable as it ever will be."""
-    rate = float(results["entropy/rate"])
+    rate = float(results["entropy"].to_dataset()["rate"])
     frame = depth_frame(results)[["depth", "entropy"]]
     return Section(
         "How well it can be predicted",
