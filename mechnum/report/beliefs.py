@@ -25,7 +25,12 @@ from mechnum.report.blocks import Block, Text
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.belief_changes import patching_section, training_section
 from mechnum.report.sections.beliefs import controls_section, layers_section, side_by_side
-from mechnum.report.sections.processes import entropy_section, simplex_section, tree_section
+from mechnum.report.sections.processes import (
+    entropy_section,
+    rate_words,
+    simplex_section,
+    tree_section,
+)
 from mechnum.report.sections.provenance import provenance_section
 from mechnum.report.summary import bare_table
 
@@ -149,6 +154,9 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
             f"{told} after up to {tree.attrs['max_depth']} tokens.",
         )
     )
+    first = float(results["entropy"].to_dataset()["entropy"].sel(seen=0))
+    text = f"{words.number(first)} nats before any token is seen. {rate_words(results)}"
+    points.append(("Entropy of the next token", text))
     return points + reading.left_out(results)
 
 

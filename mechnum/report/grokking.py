@@ -33,7 +33,7 @@ _ADDS = 0.99  # Share of right pairs from which a net counts as one that adds.
 def grokking_page(results: xr.DataTree) -> Page:
     """The page of what `mechnum.circuits.instruments.grokking.measure_grokking` gave."""
     sections = [
-        Section("What was found", [Text(points=_points(results)), Text([_read_so(results)])]),
+        Section("What was found", [Text(points=_points(results)), Text([_READ_SO])]),
         training_section(results),
         frequencies_section(results),
         logits_section(results),
@@ -70,20 +70,20 @@ def grokking_summary(results: xr.DataTree) -> Group:
     return Group(title, table, *(Line(f"{name}: {text}") for name, text in _points(results)))
 
 
-def _read_so(results: xr.DataTree) -> str:
-    p = int(results.attrs["p"])
-    return (
-        "Everything is measured on all pairs, exactly, so that there is no interval. A guess has "
-        f"an accuracy of {words.percent(1 / p)} and a loss of {words.number(math.log(p))} nats."
-    )
+_READ_SO = (
+    "Everything is measured on all pairs of one net, exactly: there is no sample, and so no "
+    "interval."
+)
 
 
 def _lead(results: xr.DataTree) -> str:
     progress = results["progress"].to_dataset()
+    p = int(results.attrs["p"])
     return (
         f"{words.percent(float(progress['accuracy'].sel(part='all')))} of all "
-        f"{results.attrs['n_prompts']:,} pairs are right, with a mean cross-entropy of "
-        f"{words.number(float(progress['loss'].sel(part='all')))} nats. "
+        f"{results.attrs['n_prompts']:,} pairs are right (by a guess {words.percent(1 / p)}), with "
+        f"a mean cross-entropy of {words.number(float(progress['loss'].sel(part='all')))} nats "
+        f"({words.number(math.log(p))}). "
         f"{words.percent(float(progress['key_share']))} of the logits' variance is waves of a + b "
         f"at {words.count_range([progress.sizes['key']], 'key frequencies')}."
     )

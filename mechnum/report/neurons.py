@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import xarray as xr
 
 from mechnum.report import findings, reading, words
 from mechnum.report.blocks import Text
 from mechnum.report.exports import write_csv, write_parquet
 from mechnum.report.largest import head_lines
-from mechnum.report.neuron_frames import kind_frame, neuron_frame
+from mechnum.report.neuron_frames import STATE_NAMES, kind_frame, neuron_frame, verdict_frame
 from mechnum.report.page import Page, Section
 from mechnum.report.sections.heuristics import heuristics_section, verdict_section
 from mechnum.report.sections.modular import modular_section
@@ -133,26 +132,44 @@ def _points(results: xr.DataTree) -> list[tuple[str, str]]:
         share = float(table["sum_share"].mean())
         if share == share:
             text += f"; in the mean {words.percent(share)} of its waves' power is of a+b alone"
-        points.append(("Waves", f"{text}."))
+        points.append(("Waves and heuristics", f"{text}; {_heuristics(results)}."))
+    else:
+        points.append(("Heuristics", f"{_heuristics(results)}."))
     if (periods := reading.group(results, "periods")) is not None:
         points += _agreement(periods)
-    some = kind_frame(results).set_index("kind").loc["any"]
-    points.append(
-        ("Heuristics", f"{words.percent(float(some['share']))} match at least one heuristic.")
-    )
     if (kept := reading.group(results, "kept")) is not None:
         points.append(("Kept", _kept(kept)))
     return points + reading.left_out(results, _PARTS)
 
 
+def _heuristics(results: xr.DataTree) -> str:
+    """How many neurons match a heuristic, and whether that tells more of them than waves do."""
+    some = kind_frame(results).set_index("kind").loc["any"]
+    attrs = results["heuristics"].attrs
+    text = (
+        f"{words.percent(float(some['share']))} match at least one heuristic, at q ≤ "
+        f"{attrs['alpha']:g} against chance"
+    )
+    if (judged := reading.group(results, "adjudication")) is None:
+        return text
+    state = str(judged["of"].values[-1])
+    verdicts = verdict_frame(results, state)["verdict"].value_counts()
+    waves, heuristics = (int(verdicts.get(name, 0)) for name in ("waves", "heuristics"))
+    return (
+        f"{text}. The held-out {STATE_NAMES[state]} is told better by waves in {waves:,} of "
+        f"{int(verdicts.sum()):,} neurons and by heuristics in {heuristics:,}, the others are "
+        "undecided"
+    )
+
+
 def _largest(table: xr.Dataset) -> str:
     """The largest total effect with its interval; nothing where none is known."""
-    size = np.abs(table["total"]).fillna(-1)
+    size = abs(table["total"]).fillna(-1)
     best = table.isel(node=int(size.argmax("node")))
-    ends = [float(best[name]) for name in ("total", "total_low", "total_high")]
-    if np.isnan(ends[0]):
+    mean, low, high = (float(best[name]) for name in ("total", "total_low", "total_high"))
+    if mean != mean:
         return ""
-    return f", the largest {best['node'].item()} with {words.interval(*ends)}"
+    return f", the largest {best['node'].item()} with {words.interval(mean, low, high)}"
 
 
 def _few(n_pairs: int) -> str:

@@ -115,7 +115,7 @@ class _Slugs:
 
 
 _KEPT_TOGETHER = re.compile(
-    r"(?<=\d) (?=%)|(?<=\b\w) (?=[=<] [\d\u2212])|(?<=\b\w [=<]) (?=[\d\u2212])"
+    r"(?<=\d) (?=%)|(?<=[≤≥]) (?=\d)|(?<=\b\w) (?=[=<] [\d\u2212])|(?<=\b\w [=<]) (?=[\d\u2212])"
 )
 """Spaces at which no line breaks: before % and in `T = 10`, `k = 5`, `p < 0.001`."""
 

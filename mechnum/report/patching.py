@@ -15,6 +15,7 @@ from mechnum.report.sections.circuit import (
     circuit_frames,
     circuit_section,
     faithfulness_section,
+    quality_rows,
 )
 from mechnum.report.sections.edges import edges_section
 from mechnum.report.sections.nodes import largest_words, nodes_section
@@ -75,6 +76,7 @@ def circuit_page(results: xr.DataTree) -> Page:
     model, task = _model_and_task(results)
     real = int((~edges["link"]).sum())
     sections = [
+        _circuit_found(results, edges[~edges["link"]]),
         circuit_section(results),
         faithfulness_section(results),
         tokens_section(results),
@@ -85,6 +87,40 @@ def circuit_page(results: xr.DataTree) -> Page:
         lead=f"{len(nodes):,} nodes and {real:,} edges.",
         sections=[section for section in sections if section is not None],
     )
+
+
+def _circuit_found(results: xr.DataTree, edges: pd.DataFrame) -> Section:
+    """How much of the model the circuit is, and its strongest edges."""
+    of_all = results.attrs.get("n_edges_of_the_model")
+    size = f", {len(edges):,} of {int(of_all):,} edges" if of_all is not None else ""
+    points = [
+        (name, f"{text}{size}.")
+        for name, text in quality_rows(results)
+        if name.startswith("Faithfulness")
+    ]
+    curve = reading.group(results, "curve")
+    if curve is not None and "random_CPR" in curve and curve.sizes.get("draw"):
+        own, random = (float(curve[name].mean()) for name in ("CPR", "random_CPR"))
+        if own == own:
+            text = f"{words.number(own)} in the mean over all shares of edges, of random edges "
+            points.append(("Circuits of all sizes", f"{text}{words.number(random)}."))
+    named = edges.rename(columns={"low": "effect_low", "high": "effect_high"})
+    if text := largest_words(named, "effect", _NAMED):
+        points.append(("Edges", text))
+    notes = []
+    if "faithfulness" in results.children:
+        notes.append(
+            "Faithfulness is the share of the model's metric that is left when all other edges are "
+            "cut: 1 is all of it, 0 what no edge gives."
+        )
+    attrs = reading.attributes(results)
+    notes.append(
+        f"Effects of edges are changes of {words.metric(attrs)}, 0 where a receiver makes nothing "
+        "of a sender. Brackets are 95 % intervals over pairs."
+        if "variant" in attrs
+        else "Edges have the scores that they came with."
+    )
+    return Section("What was found", [Text(points=points), Text([" ".join(notes)])])
 
 
 def _page(

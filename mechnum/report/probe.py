@@ -37,7 +37,10 @@ def probe_page(results: xr.DataTree) -> Page:
     """The page of what `probe`, `probe_task` or `probe_ordinals` of `mechnum.circuits.instruments`
     measured."""
     model = results.attrs.get("model", "a model")
-    sections: list[Section | None] = [Section("What was found", [Text(points=_points(results))])]
+    found = [Text(points=_points(results))]
+    if (read_so := _read_so(results)) is not None:
+        found.append(Text([read_so]))
+    sections: list[Section | None] = [Section("What was found", found)]
     if "probes" in results.children:
         title, makers = (
             f"Numbers in texts, as read from {model}",
@@ -114,7 +117,7 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
         texts = [
             f"{words.percent(float(best.sel(position=position)))} at {position}"
             for position in found["position"].values
-            if np.isfinite(float(best.sel(position=position)))
+            if position != "end" and np.isfinite(float(best.sel(position=position)))
         ]
         end = own["accuracy"].sel(position="end")
         layer = int(end["layer"].values[int(end.fillna(-1).argmax("layer"))])
@@ -122,13 +125,26 @@ def _task_points(results: xr.DataTree) -> list[tuple[str, str]]:
         ends = own[["accuracy", "low", "high"]].sel(position="end", layer=layer)
         shown = words.percent_interval(*(float(ends[name]) for name in ends))
         text = (
-            f"the {NAMES['fourier']} reads {words.listed(texts)}, each at its best layer; at the "
-            f"end that is {words.after_layer(layer)}, {shown}, where the tokens alone give "
-            f"{words.percent(tokens)} to the same probe, and a guess "
+            f"the {NAMES['fourier']} reads {words.listed([*texts, f'{shown} at the end'])}, each "
+            f"at its best layer; at the end that is {words.after_layer(layer)}, where the tokens "
+            f"alone give {words.percent(tokens)} to the same probe. A guess gives "
             f"{words.percent(float(own['chance']))}."
         )
-        points.append((words.sentence(variable_name(variable)), text))
+        name = variable_name(variable)
+        points.append((words.sentence(name) if " " in name else f"The number {name}", text))
     return points + reading.left_out(results)
+
+
+def _read_so(results: xr.DataTree) -> str | None:
+    """What the intervals are, and what a guess reads; nothing of words, whose points say so."""
+    if "probes" in results.children:
+        guess = words.percent(float(results["probes"].to_dataset()["chance"].max()))
+        return (
+            f"A guess reads {guess} of the numbers. In parentheses are 95 % intervals over numbers."
+        )
+    if "task_probes" in results.children:
+        return "In square brackets are 95 % intervals over numbers."
+    return None
 
 
 def _lead(results: xr.DataTree) -> str:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 
+_READ_SO = (
+    "Means over seeds, in square brackets the least and the most. Scratch is the null: what "
+    "training finds of itself."
+)
+
+
 def rescue_page(results: xr.DataTree) -> Page:
     """The page of what `mechnum.circuits.instruments.rescue.measure_rescue` gave."""
     points = _points(results)
@@ -33,7 +39,7 @@ def rescue_page(results: xr.DataTree) -> Page:
         title="Do Fourier features rescue a net that learns to add?",
         lead=": ".join(points[0]),
         sections=[
-            Section("What was found", [Text(points=points)]),
+            Section("What was found", [Text(points=points), Text([_READ_SO])]),
             accuracy_section(results),
             spectra_section(results),
             filters_section(results),

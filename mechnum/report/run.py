@@ -36,9 +36,13 @@ def run_page(results: xr.DataTree, page_of: Callable[[xr.DataTree], Page]) -> Pa
     """
     attrs, steps = results.attrs, _steps(results)
     pages = {step["name"]: page_of(_of_step(results, step)) for step in steps if step["found"]}
+    points = _points(results, pages)
+    found = [Text(points=points)]
+    if any("[" in text for _, text in points):
+        found.append(Text([_READ_SO]))
     sections = [
         Section("What was asked", [Text([str(attrs["question"]), f"{attrs['paper']}."])]),
-        Section(FOUND, [Text(points=_points(results, pages)), Text([_READ_SO])]),
+        Section(FOUND, found),
         published_section(results),
     ]
     made = [

@@ -52,9 +52,10 @@ def _summary(
     points += reading.left_out(results)
     if not points:
         return None
+    attrs = reading.attributes(results)
     note = (
-        f"Effects and scores are changes of {words.metric(results.attrs)} in the "
-        f"{words.patched_run(results.attrs)} run, means over pairs with 95 % intervals; 0 is no "
+        f"Effects and scores are changes of {words.metric(attrs)} in the "
+        f"{words.patched_run(attrs)} run, means over pairs with 95 % intervals; 0 is no "
         "effect. y is the right answer to a pair's clean prompt, y\N{PRIME} that to its corrupt "
         "prompt. Nodes are ranked on the pairs that also measure them, so the largest are likely "
         "to be somewhat overstated."

@@ -134,14 +134,19 @@ def test_a_matrix_of_36_000_edges_is_a_small_page():
 def test_the_circuit_page_has_picture_numbers_and_curve():
     page = page_of(circuit_results())
     assert [section.title for section in page.sections] == [
-        "Circuit", "Is the circuit the model?", "Tokens and positions", "How it was made"
+        "What was found", "Circuit", "Is the circuit the model?", "Tokens and positions",
+        "How it was made",
     ]  # fmt: skip
+    found = dict(page.sections[0].blocks[0].points)
+    assert found["Faithfulness"].startswith("0.750 [0.700, 0.800]")
+    assert found["Circuits of all sizes"].startswith("0.810 in the mean")
+    assert "random edges 0.400" in found["Circuits of all sizes"]
     assert page.lead == f"14 nodes and {circuit_results()['circuit'].sizes['edge']} edges."
     rows = dict(quality_rows(circuit_results()))
     assert rows["Faithfulness"] == "0.750 [0.700, 0.800]"
     assert rows["Largest incompleteness of random halves"] == "0.250"
     assert rows["CPR"] == "0.810 (random edges: 0.400)"
-    curve = page.sections[1].blocks[1].views["curve"]
+    curve = page.sections[2].blocks[1].views["curve"]
     best = next(line for line in curve.data if line.name == "best edges")
     # A share of 0 has no place on a log axis.
     np.testing.assert_allclose(best.x, [0.01, 0.1, 1.0])
@@ -163,7 +168,11 @@ def test_a_vanishing_denominator_is_a_status_and_no_number():
 def test_a_circuit_without_measurements_is_drawn():
     results = circuit_results()
     bare = xr.DataTree.from_dict({"/circuit": results["circuit"].to_dataset()})
-    assert [section.title for section in page_of(bare).sections] == ["Circuit", "How it was made"]
+    assert [section.title for section in page_of(bare).sections] == [
+        "What was found",
+        "Circuit",
+        "How it was made",
+    ]
 
 
 @pytest.mark.parametrize("results", [node_results(), edge_results(), circuit_results()])

@@ -31,14 +31,18 @@ def error_histogram(errors: pd.DataFrame) -> go.Figure:
     )
     figure.update_layout(
         xaxis={"title": {"text": "predicted \N{MINUS SIGN} answer"}, "zeroline": True,
-               "showgrid": False,
-               **({"dtick": 10 if np.ptp(error) > _SPAN else 5} if len(error) else {})},
+               "showgrid": False, "dtick": _tick(float(np.ptp(error))) if len(error) else None},
         yaxis={"title": {"text": "prompts"}, "rangemode": "tozero", "tickformat": "d"},
         bargap=0,
     )  # fmt: skip
-    if len(error) and np.ptp(error) > 400:
-        figure.update_xaxes(dtick=None)
     return figure
+
+
+def _tick(span: float) -> int | None:
+    """Errors between two ticks; None where there is no room for every ten."""
+    if span > 400:
+        return None
+    return 10 if span > _SPAN else 5 if span > _SPAN / 4 else 1
 
 
 def answer_map(prompts: pd.DataFrame) -> go.Figure:

@@ -116,10 +116,12 @@ def patching_section(results: xr.DataTree) -> Section | None:
                 frame=shown,
                 caption=Caption(
                     text="1: as the target's own run; 0: as though nothing was replaced; below 0: "
-                    "away from it. The next token is predicted at the patched position itself; "
-                    "later ones still read the base history by attention, which a patch of one "
-                    "residual does not change. Tokens are left out where both histories predict "
-                    "alike.",
+                    "away from it. Patches: belief moves the residual as it changes with the "
+                    "belief, by a regression on beliefs; readout replaces its part along the "
+                    "directions that beliefs are read from; state replaces all of it. The next "
+                    "token is predicted at the patched position itself; later ones still read the "
+                    "base history by attention, which a patch of one residual does not change. "
+                    "Tokens are left out where both histories predict alike.",
                     estimand=f"share of the way from no patch to the target's run, of the sum over "
                     f"tokens and pairs of the {estimand}",
                     n=f"{n:,} pairs of histories",

@@ -34,6 +34,7 @@ def verdict_section(results: xr.DataTree) -> Section:
     found = Text(
         points=[
             ("Verdict", f"{attrs['verdict']}: {attrs['because']}."),
+            ("How sure", _how_sure(results)),
             ("Caution", str(attrs["caution"])),
         ]
     )
@@ -55,6 +56,17 @@ def verdict_section(results: xr.DataTree) -> Section:
         ),
     )
     return Section("What was found", [found, table])
+
+
+def _how_sure(results: xr.DataTree) -> str:
+    """The interval of the one figure that is from a sample, and where thresholds come from."""
+    verdict = results["verdict"].to_dataset()
+    ends = [float(verdict[f"symmetricity{end}"]) for end in ("", "_low", "_high")]
+    return (
+        f"symmetricity {words.interval(*ends, sign=False)} over "
+        f"{verdict.sizes['triple']:,} triples, 0 for gradients that point anywhere; all else is "
+        "exact, of all pairs. Thresholds lie between the paper's nets of either kind."
+    )
 
 
 def _chance_circularity(p: int) -> float:

@@ -59,7 +59,8 @@ def tree_section(results: xr.DataTree) -> Section:
             text=f"{distinct:,} different beliefs after up to {int(frame['depth'].iloc[-1])} "
             f"tokens, to which {total:,} strings lead.",
             estimand="Bayes' posteriors over the hidden states, those closer than "
-            f"{tree.attrs['tolerance']:g} being one; mean entropy over strings by probability",
+            f"{words.number(float(tree.attrs['tolerance']), 1)} being one; mean entropy over "
+            "strings by probability",
             n=f"all {total:,} strings",
             interval=_EXACT,
             null="one belief at each depth, and an entropy that never falls: tokens that tell "
@@ -116,18 +117,7 @@ def simplex_section(results: xr.DataTree) -> Section | None:
 
 def entropy_section(results: xr.DataTree) -> Section:
     """How fast the next token becomes as predictable as it ever will be."""
-    entropy = results["entropy"].to_dataset()
-    rate, low, high = (float(entropy[name]) for name in ("rate", "rate_low", "rate_high"))
-    said = "The entropy rate takes too many tokens to bound."
-    falls = bool((np.diff(entropy["entropy"].values) < _ROUNDING).all())
-    if rate == rate:
-        exact = (
-            "exact"
-            if low == high
-            else f"between {words.number(low, 5)} and {words.number(high, 5)}"
-        )
-        moves = "It falls to" if falls else "In the long run its mean is"
-        said = f"{moves} the entropy rate, {words.number(rate, 4)} nats ({exact})."
+    rate = float(results["entropy"].to_dataset()["rate"])
     frame = depth_frame(results)[["depth", "entropy"]]
     return Section(
         "How well it can be predicted",
@@ -137,7 +127,7 @@ def entropy_section(results: xr.DataTree) -> Section:
                 views={"entropy": figures.entropy_line(frame, rate)},
                 caption=Caption(
                     text="How uncertain the next token is to an observer who knows the process and "
-                    f"has seen so many tokens. {said}",
+                    f"has seen so many tokens. {rate_words(results)}",
                     estimand="myopic entropy in nats, mean over strings by probability",
                     n=f"all strings of up to {int(frame['depth'].iloc[-1])} tokens",
                     interval=_EXACT,
@@ -151,6 +141,20 @@ def entropy_section(results: xr.DataTree) -> Section:
             )
         ],
     )
+
+
+def rate_words(results: xr.DataTree) -> str:
+    """What the entropy of the next token comes to in the long run."""
+    entropy = results["entropy"].to_dataset()
+    rate, low, high = (float(entropy[name]) for name in ("rate", "rate_low", "rate_high"))
+    if rate != rate:
+        return "The entropy rate takes too many tokens to bound."
+    exact = (
+        "exact" if low == high else f"between {words.number(low, 5)} and {words.number(high, 5)}"
+    )
+    falls = bool((np.diff(entropy["entropy"].values) < _ROUNDING).all())
+    moves = "It falls to" if falls else "In the long run its mean is"
+    return f"{moves} the entropy rate, {words.number(rate, 4)} nats ({exact})."
 
 
 def _picture(tree: xr.Dataset) -> tuple[pd.DataFrame, pd.DataFrame]:

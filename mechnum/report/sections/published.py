@@ -51,11 +51,11 @@ def published_frame(found: xr.Dataset) -> pd.DataFrame:
             "measured": rows["measured"]
             .astype(object)
             .where(rows["needs"] == "", "needs " + rows["needs"]),
-            "unit": rows["unit"],
+            "this model": rows["model"],
             "same kind": rows["kind"],
             "tolerance met": rows["within"],
             "paper's model": rows["paper_model"],
-            "this model": rows["model"],
+            "unit": rows["unit"],
             "place": rows["place"],
             "note": rows["note"],
         }
@@ -81,6 +81,8 @@ def published_words(found: xr.Dataset) -> str:
 def _how_many(measured: int, n: int) -> str:
     if n == 1:
         return f"The paper's one figure is {'' if measured else 'not '}measured here"
+    if measured == n:
+        return f"All {n} of the paper's figures are measured here"
     verb = "is" if measured == 1 else "are"
     return f"{measured} of the paper's {n} figures {verb} measured here"
 

@@ -55,7 +55,7 @@ def signature_section(results: xr.DataTree) -> Section | None:
                 estimand=KINDS_OF,
                 n=f"{n_wrong:,} wrong of {int(signature.attrs['n_prompts']):,} prompts, "
                 f"{int(signature.attrs['n_no_number']):,} of them no number",
-                interval=PROMPTS_INTERVAL,
+                interval=f"{PROMPTS_INTERVAL}; without width where the share is 0 or 1",
                 null=EVEN_ERRORS,
             ),
         )

@@ -177,7 +177,8 @@ def _waves(results: xr.DataTree, frame: pd.DataFrame) -> Block:
         "each period in the mean" + (", half where a wave is left out" if dropped else ""),
     )
     if "layer" not in frame:
-        return Table(title="Waves at chosen periods", frame=frame, caption=caption)
+        shown = frame.rename(columns={"on_bin": "whole number of waves", "r2": "R² of all"})
+        return Table(title="Waves at chosen periods", frame=shown, caption=caption)
     return Figure(
         title="Waves at chosen periods",
         views={"share": figures.wave_lines(frame, _names(frame))},
@@ -195,7 +196,9 @@ def _table(results: xr.DataTree) -> Table:
         title="Frequencies by share",
         frame=frame,
         caption=Caption(
-            text=f"Each frequency{where}. kappa is that of n mod T for whole T.",
+            text=f"Each frequency{where}. flat: the share as a multiple of that in a flat "
+            "spectrum. kappa: Cohen's κ of reading n mod T, for whole T, with kappa_p by permuted "
+            "residues; kappa_best is the largest of any layer.",
             estimand=_SHARE,
             n=rows_of(reading.attributes(results)),
             interval=_ONE_TABLE,

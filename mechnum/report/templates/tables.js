@@ -124,7 +124,10 @@ const Tables = (() => {
     function fill() {
       const part = rows.slice(0, shown).map((row) => element("tr", {},
         ...(table.maps ? [OperandMaps.cell(table.maps, row)] : []),
-        ...columns.map((column, index) => element("td", { class: numeric[index] ? "number" : "" }, show(column[row])))));
+        ...columns.map((column, index) => {
+          const text = show(column[row]);
+          return element("td", { class: numeric[index] ? "number" : text.length > 100 ? "long" : "" }, text);
+        })));
       body.replaceChildren(...part);
       more.hidden = rows.length <= shown;
       const visible = Math.min(shown, rows.length);
