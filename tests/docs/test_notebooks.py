@@ -120,6 +120,30 @@ def test_what_a_cell_prints_is_one_output(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_figure_is_drawn_the_same_each_time(tmp_path):
+    """Also its lines and patterns, which plotly.js names at random; two figures share no name."""
+    if find_chromium() is None:
+        pytest.skip("no Chromium here: `apt-get install chromium`")
+    path = tmp_path / "small.ipynb"
+    cells = [
+        v4.new_code_cell(
+            "import plotly.graph_objects as go\n"
+            f"go.Figure([go.Scatter(y=[1, {top}]), go.Bar(y=[2, 1], marker_pattern_shape='/')])"
+        )
+        for top in (2, 3)
+    ]
+    nbformat.write(v4.new_notebook(cells=cells), path)
+    write(path)
+    first = path.read_text()
+    write(path)
+    assert path.read_text() == first
+    drawings = [cell.outputs[0].data[SVG] for cell in nbformat.read(path, as_version=4).cells]
+    names = [set(re.findall(r' id="([^"]+)"', drawing)) for drawing in drawings]
+    assert all(names)
+    assert names[0].isdisjoint(names[1])
+
+
+@pytest.mark.slow
 def test_a_cell_that_fails_fails(tmp_path):
     path = tmp_path / "small.ipynb"
     nbformat.write(v4.new_notebook(cells=[v4.new_code_cell("1 / 0")]), path)
