@@ -45,9 +45,9 @@ def picture_section(results: xr.DataTree) -> Section:
     text = (
         "On the left stand heads that move a and b, beside them MLPs that build the sum, both with "
         "those that are unclear (grey), and on the right the MLPs and heads that write it to the "
-        "logits. Below a head is its class and how often resampled pairs give it. Edges are as wide "
-        "as their effect is large, negative ones blue and dashed. Hover for the effect with its "
-        "interval."
+        "logits. Below a head is its class and how often resampled pairs give it. Edges are as "
+        "wide as their effect is large, negative ones blue and dashed. Hover for the effect with "
+        "its interval."
     )
     figure = Figure(
         title="The clock",
