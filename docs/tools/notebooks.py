@@ -11,7 +11,6 @@ import doctest
 import hashlib
 import json
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -43,8 +42,16 @@ _WIDTH = 900
 _SECONDS = 300
 _SAME = doctest.OutputChecker()
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-# What plotly.js calls a drawing and its traces, anew each time it draws.
-_DRAWN_NAME = re.compile(r'"(?:defs-|cb|legend|g|trace [a-z0-9]*trace)([0-9a-f]{6})')
+# plotly.js names parts of a drawing at random. With a generator of its own (mulberry32), seeded by
+# the figure, names are the same each time, and not those of another drawing on the page.
+_SEEDED = """(seed => {
+    Math.random = () => {
+        seed = (seed + 0x6D2B79F5) | 0;
+        let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+        mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+        return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+    };
+})"""
 
 
 class NotebookError(AssertionError):
@@ -141,19 +148,12 @@ def _drawings(figures: list[Any]) -> Iterator[str]:
         for figure in figures:
             height = figure["layout"].get("height", 400)
             options = {"format": "svg", "imageDataOnly": True, "width": _WIDTH, "height": height}
-            drawn = browser.run(f"Plotly.toImage({json.dumps(figure)}, {json.dumps(options)})")
-            yield _named(drawn.replace('style=""', 'style="max-width: 100%; height: auto"', 1))
-
-
-def _named(drawing: str) -> str:
-    """A drawing with names that are the same each time, and not those of another on its page."""
-    names = list(dict.fromkeys(_DRAWN_NAME.findall(drawing)))
-    for number, name in enumerate(names):
-        drawing = drawing.replace(name, f"#{number}#")
-    own = hashlib.sha256(drawing.encode()).hexdigest()[:8]
-    for number in range(len(names)):
-        drawing = drawing.replace(f"#{number}#", f"{own}{number}")
-    return drawing
+            content = json.dumps(figure)
+            seed = int(hashlib.sha256(content.encode()).hexdigest()[:8], 16)
+            drawn = browser.run(
+                f"{_SEEDED}({seed}), Plotly.toImage({content}, {json.dumps(options)})"
+            )
+            yield drawn.replace('style=""', 'style="max-width: 100%; height: auto"', 1)
 
 
 if __name__ == "__main__":

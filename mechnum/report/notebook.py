@@ -26,7 +26,7 @@ def _parts(figure: Figure) -> list[tuple[str, str]]:
     parts = [(figure.title, figure.caption.text), *figure.caption.facts]
     shown, *others = figure.views
     if others:  # What a page says by its switch.
-        parts.insert(1, (figure.switch, f"{shown} (other views: {', '.join(others)})"))
+        parts.insert(1, (figure.switch, f"{shown} (other views: {'; '.join(others)})"))
     return [(name, text.replace(" %", "\N{NO-BREAK SPACE}%")) for name, text in parts]
 
 

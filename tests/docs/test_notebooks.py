@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ pytest.importorskip("nbclient")
 pytest.importorskip("nbconvert")
 
 import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
 from nbclient.exceptions import CellExecutionError
 from nbformat import v4
 
@@ -47,6 +49,20 @@ def test_a_notebook_is_whole_and_small(path):
     assert not any(ELSEWHERE.search(picture) for picture in pictures)
     assert 10 <= len(notebook.cells) <= 26
     assert path.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_the_first_cell_installs_the_folder_above_where_it_is_missing(missing, monkeypatch):
+    """No package index has mechnum, so that its bare name could be anything there."""
+    cells = [nbformat.read(path, as_version=4).cells for path in NOTEBOOKS]
+    (source,) = {next(c.source for c in own if c.cell_type == "code") for own in cells}
+    monkeypatch.chdir(ROOT / "notebooks")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None if missing else "found")
+    run, names = [], {}
+    names["get_ipython"] = lambda: SimpleNamespace(run_line_magic=lambda *line: run.append(line))
+    exec(TransformerManager().transform_cell(source), names)
+    assert run == ([("pip", "install --quiet {source}")] if missing else [])
+    assert not missing or (Path(names["source"]) / "pyproject.toml").is_file()
 
 
 def test_every_notebook_is_listed():
@@ -90,6 +106,41 @@ def test_other_output_is_found_and_can_be_written(tmp_path):
     check(path)
     write(path)
     assert path.read_text() == first
+
+
+@pytest.mark.slow
+def test_what_a_cell_prints_is_one_output(tmp_path):
+    """However many pieces it arrives in, which differs from run to run."""
+    path = tmp_path / "small.ipynb"
+    source = "import time\nfor n in range(3):\n    print(n, flush=True)\n    time.sleep(0.5)"
+    nbformat.write(v4.new_notebook(cells=[v4.new_code_cell(source)]), path)
+    write(path)
+    (output,) = nbformat.read(path, as_version=4).cells[0].outputs
+    assert output.text == "0\n1\n2\n"
+
+
+@pytest.mark.slow
+def test_a_figure_is_drawn_the_same_each_time(tmp_path):
+    """Also its lines and patterns, which plotly.js names at random; two figures share no name."""
+    if find_chromium() is None:
+        pytest.skip("no Chromium here: `apt-get install chromium`")
+    path = tmp_path / "small.ipynb"
+    cells = [
+        v4.new_code_cell(
+            "import plotly.graph_objects as go\n"
+            f"go.Figure([go.Scatter(y=[1, {top}]), go.Bar(y=[2, 1], marker_pattern_shape='/')])"
+        )
+        for top in (2, 3)
+    ]
+    nbformat.write(v4.new_notebook(cells=cells), path)
+    write(path)
+    first = path.read_text()
+    write(path)
+    assert path.read_text() == first
+    drawings = [cell.outputs[0].data[SVG] for cell in nbformat.read(path, as_version=4).cells]
+    names = [set(re.findall(r' id="([^"]+)"', drawing)) for drawing in drawings]
+    assert all(names)
+    assert names[0].isdisjoint(names[1])
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def test_a_figure_is_shown_with_its_whole_caption(monkeypatch):
     assert text[0] == f"{TITLE}: {figure.caption.text}"
     parts = ["Effect", "Estimand", "n", "Interval", "Null"]
     assert [line.split(":")[0] for line in text[1:]] == parts
-    assert text[1] == "Effect: total (other views: direct, indirect)"
+    assert text[1] == "Effect: total (other views: direct; indirect)"
     for name, said in figure.caption.facts:
         # A number and its percent sign stay on one line.
         assert f"<b>{name}</b> {said.replace(' %', NO_BREAK + '%')}" in caption["text/html"]

@@ -195,7 +195,7 @@ def layer_errors(curves: Mapping[str, pd.DataFrame], layers: Sequence[str]) -> g
             ],
             hoverinfo="text",
         )
-    figure.update_xaxes(title="layer", tickvals=x, ticktext=list(layers))
+    figure.update_xaxes(title="layer", zeroline=False, tickvals=x, ticktext=list(layers))
     figure.update_yaxes(title="mean squared error", **LOG_AXIS)
     return figure
 

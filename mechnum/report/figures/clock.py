@@ -267,7 +267,8 @@ def stage_lines(mlps: pd.DataFrame) -> go.Figure:
         )
     figure.add_hline(y=_HALF, line={"color": theme.EDGE, "width": 1, "dash": "dot"})
     figure.update_layout(
-        xaxis={"title": {"text": "layer"}, **whole_ticks(int(mlps["layer"].max()) + 1),
+        xaxis={"title": {"text": "layer"}, "zeroline": False,
+               **whole_ticks(int(mlps["layer"].max()) + 1),
                "range": [mlps["layer"].min() - 0.4, mlps["layer"].max() + 0.4]},
         yaxis={"title": {"text": "share of TE"}},
         legend=LEGEND_ABOVE,

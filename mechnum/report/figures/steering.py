@@ -85,7 +85,11 @@ def reading_lines(frame: pd.DataFrame, chance: float) -> go.Figure:
         )
     figure.add_hline(y=chance, line={"dash": "dot", "width": 1}, annotation_text="chance")
     figure.update_layout(
-        xaxis={"title": {"text": "layer"}, **whole_ticks(int(frame["layer"].max()) + 1)},
+        xaxis={
+            "title": {"text": "layer"},
+            "zeroline": False,
+            **whole_ticks(int(frame["layer"].max()) + 1),
+        },
         yaxis={"title": {"text": "right answer read"}, "tickformat": ".0%", "range": [0, 1.02]},
     )
     return figure

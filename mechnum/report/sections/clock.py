@@ -43,10 +43,11 @@ def picture_section(results: xr.DataTree) -> Section:
         for row in real.head(3).to_dict("records")
     ]
     text = (
-        "Heads that move a and b stand on the left, MLPs that build the sum beside them, and on "
-        "the right the MLPs and heads that write it to the logits. Below a head is its class and "
-        "how often resampled pairs give it. Edges are as wide as their effect is large, negative "
-        "ones blue and dashed. Hover for the effect with its interval."
+        "On the left stand heads that move a and b, beside them MLPs that build the sum, both with "
+        "those that are unclear (grey), and on the right the MLPs and heads that write it to the "
+        "logits. Below a head is its class and how often resampled pairs give it. Edges are as "
+        "wide as their effect is large, negative ones blue and dashed. Hover for the effect with "
+        "its interval."
     )
     figure = Figure(
         title="The clock",
