@@ -51,8 +51,5 @@ def _table(dataset: xr.Dataset, names: list[str], dims: tuple[str, ...]) -> Tabl
     return Table(
         title=words.sentence(words.listed(names)),
         frame=frame[[*dims, *names]],
-        caption=Caption(
-            text=str(dataset.attrs.get("about", "")),
-            n=", ".join(f"{dataset.sizes[dim]:,} {dim}" for dim in dims),
-        ),
+        caption=Caption(text=f"Values over {words.listed(dims)}."),
     )
