@@ -13,10 +13,7 @@ _MOST_CELLS = 1_000_000
 
 
 def other_page(results: xr.DataTree) -> Page:
-    """Every group as a section: its single values, and a table for variables over the same dims.
-
-    A group's attributes `about`, `estimand`, `interval` and `null` go into the captions.
-    """
+    """Every group as a section: its single values, and a table for variables over the same dims."""
     sections = [
         Section(node.path.strip("/") or "Results", _blocks(node.to_dataset(inherit=False)))
         for node in results.subtree
@@ -54,15 +51,5 @@ def _table(dataset: xr.Dataset, names: list[str], dims: tuple[str, ...]) -> Tabl
     return Table(
         title=words.sentence(words.listed(names)),
         frame=frame[[*dims, *names]],
-        caption=Caption(
-            text=str(dataset.attrs.get("about", "")),
-            estimand=_said(dataset, "estimand"),
-            n=", ".join(f"{dataset.sizes[dim]:,} {dim}" for dim in dims),
-            interval=_said(dataset, "interval"),
-            null=_said(dataset, "null"),
-        ),
+        caption=Caption(text=f"Values over {words.listed(dims)}."),
     )
-
-
-def _said(dataset: xr.Dataset, name: str) -> str:
-    return str(dataset.attrs.get(name, "these results do not say"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Literal
 
@@ -23,7 +24,7 @@ class NumberReader:
         self._digits = digits
         self._offending: set[int] = set()
         # The same number may have another id at each place (with a space before it, or without).
-        self._ids: dict[str, dict[int, int]] = {"a": {}, "b": {}, "answer": {}}
+        self._ids: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
     def operands(
         self, prompt: Filled, encoded: Encoded, numbers: Mapping[str, int]

@@ -30,9 +30,6 @@ FAMILY_INSTRUCTIONS: Mapping[str, str] = MappingProxyType(
     {"gptj": "Output ONLY a number.\n", "gpt_neox": "Output ONLY a number. "}
 )
 
-# What a template of these operands looks like, for messages.
-_EXAMPLES = {("a", "b"): BARE, ("a",): "{a}-23="}
-
 Span = tuple[int, int]
 
 
@@ -69,7 +66,7 @@ class Template:
             MechnumError: not each operand once and in this order, or no text of its own (other
                 than digits) between them and after the last: the numbers would run into each other.
         """
-        example = _EXAMPLES[operands]
+        example = _example(operands)
         try:
             parts = list(Formatter().parse(text))
         except ValueError as error:
@@ -113,6 +110,12 @@ class Template:
                 spans["op"] = (first, len(text) + len(literal.rstrip()))
             text += literal
         return Filled(text, MappingProxyType(spans))
+
+
+def _example(operands: tuple[str, ...]) -> str:
+    """What a template of these operands looks like, for messages."""
+    fields = [f"{{{operand}}}" for operand in operands]
+    return "+".join(fields) + "=" if len(fields) > 1 else f"{fields[0]}-23="
 
 
 def addition_template(model: Model) -> str:

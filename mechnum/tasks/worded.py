@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -45,6 +46,12 @@ class WordedTask(Task):
     seed: int
 
     def __post_init__(self) -> None:
+        names = tuple(ascii_lowercase[: len(self.operands)])
+        if self.operands != names:
+            raise MechnumError(
+                f"{type(self).__name__} calls its operands {', '.join(self.operands)}: call them "
+                f"{', '.join(names)}, as analyses do"
+            )
         if self.digits not in ("single", "last"):
             raise MechnumError(f"digits={self.digits!r} is not known: use 'single' or 'last'")
         if self.template is not None:
@@ -56,7 +63,7 @@ class WordedTask(Task):
     @property
     @abstractmethod
     def operands(self) -> tuple[str, ...]:
-        """Names of the operands, in the prompt's order."""
+        """Names of the operands, in the prompt's order: a, b, c, ..."""
 
     @abstractmethod
     def answer(self, numbers: tuple[int, ...]) -> int:
