@@ -54,7 +54,7 @@ def test_the_page_has_its_parts_and_says_how_it_was_made(run, tmp_path):
     for part in ("What each state would answer", "What each state gives to the logits",
                  "The answer rebuilt from few waves", "Waves of the final logits", "no errors",
                  "<dt>Position</dt><dd>b</dd>", "<dt>Fourier basis</dt><dd>paper</dd>",
-                 "<dt>Numbers</dt><dd>61</dd>", "mechnum lens adder-gptj"):  # fmt: skip
+                 "<dt>How many numbers</dt><dd>61</dd>", "mechnum lens adder-gptj"):  # fmt: skip
         assert part in html, part
 
 

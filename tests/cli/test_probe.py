@@ -18,7 +18,7 @@ def run(monkeypatch, capsys, tmp_path):
 def test_net_without_texts_is_read_on_its_task(run, tmp_path):
     code, out, err = run("probe", "clock-59", "--prompts", "300", "--layers", "0")
     assert (code, err) == (0, "")
-    assert "A: the Fourier regression reads" in out
+    assert "The number a: the Fourier regression reads" in out
     found = read_netcdf(tmp_path / "report" / "results.nc")
     assert found.attrs["task"] == "modular_addition:59"
     assert found.attrs["command"] == "mechnum probe clock-59 --prompts 300 --layers 0"

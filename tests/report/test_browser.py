@@ -209,7 +209,7 @@ def test_sentences_in_tables_are_broken_into_lines_and_all_columns_are_printed(b
     browser.open(path)
     browser.wait_for("document.querySelectorAll('tbody tr').length === 2")
     wide = "document.querySelector('tbody tr').lastElementChild.getBoundingClientRect().width"
-    assert 100 < browser.run(wide) < 450
+    assert 100 < browser.run(wide) < 760
     browser.resize(800, 1100)
     browser.prefer("light", media="print")
     fits = (
