@@ -13,7 +13,10 @@ _MOST_CELLS = 1_000_000
 
 
 def other_page(results: xr.DataTree) -> Page:
-    """Every group as a section: its single values, and a table for variables over the same dims."""
+    """Every group as a section: its single values, and a table for variables over the same dims.
+
+    A group's attributes `estimand`, `interval` and `null` go into its captions.
+    """
     sections = [
         Section(node.path.strip("/") or "Results", _blocks(node.to_dataset(inherit=False)))
         for node in results.subtree
@@ -51,5 +54,15 @@ def _table(dataset: xr.Dataset, names: list[str], dims: tuple[str, ...]) -> Tabl
     return Table(
         title=words.sentence(words.listed(names)),
         frame=frame[[*dims, *names]],
-        caption=Caption(text=f"Values over {words.listed(dims)}."),
+        caption=Caption(
+            text=f"Values over {words.listed(dims)}.",
+            estimand=_said(dataset, "estimand"),
+            n=", ".join(f"{dataset.sizes[dim]:,} {dim}" for dim in dims),
+            interval=_said(dataset, "interval"),
+            null=_said(dataset, "null"),
+        ),
     )
+
+
+def _said(dataset: xr.Dataset, name: str) -> str:
+    return str(dataset.attrs.get(name, "these results do not say"))
