@@ -55,8 +55,9 @@ def residue_probe(
 
     Returns:
         Over (..., modulus): `kappa`, `accuracy`, `p` (how often permuted residues reach this κ),
-        `p_family` (how often they do in any of the tables, such as layers), `null_mean`, their
-        mean κ, and `null_high`, the κ that 5 % of them exceed. Over (...,
+        `p_family` (how often they come as far above their mean, in standard deviations, for any
+        modulus in any of the tables, such as layers), `null_mean`, their mean κ, and `null_high`,
+        the κ that 5 % of them exceed. Over (...,
         modulus, number): `predicted`, the residue read from each row while its number was held
         out, −1 where none was. Coordinate `status` says "read", or why there is NaN: fewer than 4
         numbers of some residue to train on (so T ≤ 10 for 100 numbers), or rows all the same.
@@ -122,12 +123,15 @@ def _scored(
 ) -> dict[str, Float64[np.ndarray, "table modulus"]]:
     """κ of the true labels, the first ones, beside that of the permuted ones."""
     unread = np.isnan(kappas[:, :, 0])
-    reach = kappas[:, :, :1] - _TIE
-    largest = np.where(np.isnan(kappas), -np.inf, kappas).max(axis=0)
+    # κ of few classes scatters more: each modulus is brought to one scale before the largest of all
+    # is taken.
+    spread = kappas.std(axis=-1, keepdims=True)
+    scaled = (kappas - kappas.mean(axis=-1, keepdims=True)) / np.where(spread > 0, spread, 1)
+    largest = np.where(np.isnan(scaled), -np.inf, scaled).max(axis=(0, 1))
     found = {
         "kappa": kappas[:, :, 0],
-        "p": (kappas >= reach).mean(axis=-1),
-        "p_family": (largest >= reach).mean(axis=-1),
+        "p": (kappas >= kappas[:, :, :1] - _TIE).mean(axis=-1),
+        "p_family": (largest >= scaled[:, :, :1] - _TIE).mean(axis=-1),
         "null_mean": kappas[:, :, 1:].mean(axis=-1),
         "null_high": np.quantile(kappas[:, :, 1:], 0.95, axis=-1),
     }

@@ -148,7 +148,7 @@ def _residues(results: xr.DataTree) -> Figure:
             n=f"{int(attrs.get('n_numbers', 0)):,} numbers",
             interval="none: one κ of all numbers; the permutations judge it",
             null=f"Residues dealt to the numbers at random, {attrs.get('permutations')} times; "
-            "p_family by the largest κ of any layer",
+            "p_family by the largest of any modulus and layer, in standard deviations",
         ),
         alt=f"κ by modulus. {residue_words(results)}",
         data=frame,
