@@ -129,7 +129,17 @@ def _results(step: Step, context: Context) -> xr.DataTree:
 
 def _prompts(step: Step, context: Context) -> str:
     """Of the task; texts that a step brings along follow from its settings and the code."""
-    return context.prompts_fingerprint if step.settings.asks_task else ""
+    if not step.settings.asks_task:
+        return ""
+    try:
+        return context.prompts_fingerprint
+    except MechnumError as reason:
+        if context.is_process:
+            raise
+        raise MechnumError(
+            f"{reason}; a circuit asks all of its task, and the commands of single steps, such as "
+            "mechnum trace, take --range, --max-sum, --shots and --template"
+        ) from reason
 
 
 def _asked(measure: Callable[[], T]) -> T:

@@ -210,7 +210,9 @@ def test_a_step_that_brings_its_own_texts_and_models(site, clock_59, tmp_path):
     found = mn.run_circuit("compares", clock_59, tmp_path, settings)
     other = mn.load("pizza-59")
     assert values(found) == {"beside": other.spec.d_vocab}
-    assert set(json.loads(found.results.attrs["left_out"])) == {"first"}
+    left_out = json.loads(found.results.attrs["left_out"])
+    assert set(left_out) == {"first"}
+    assert "the commands of single steps, such as mechnum trace, take --range" in left_out["first"]
     (record,) = (tmp_path / "steps").glob("beside-*.json")
     (beside,) = json.loads(record.read_text(encoding="utf-8"))["made_from"]["others"]
     assert (beside["model"], beside["weights"]) == ("pizza-59", weights_digest(other))
