@@ -24,8 +24,9 @@ from tests.patching.test_effects import CORRUPT, given_pairs, logit_diff
 ARCHITECTURES = ["gptj", "gpt_neox parallel", "gpt_neox sequential", "llama grouped"]
 NODES = ["head 0.1", "head 1.3", "head 2.0", "mlp 0", "mlp 1", "attn 2", "neuron 1.5"]
 POSITIONS = {"end": 4, "a": 1}
-# The norms of transformers' Llama are computed in float32, whatever the model's precision.
-TOLERANCE = {"llama grouped": 2e-6}
+# Transformers computes the norms of Llama in float32, whatever the model's precision, and some
+# releases the angles of GPT-J's rotations too.
+TOLERANCE = {"llama grouped": 2e-6, "gptj": 2e-8}
 
 
 @cache

@@ -65,7 +65,6 @@ def test_page_and_summary_hold_what_was_measured(tmp_path):
         "Residues",
         "Fitted sines",
         "Transfer",
-        "Published figures",
         "How it was made",
     ]
     for section in page_of(found).sections:

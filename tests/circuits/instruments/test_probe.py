@@ -12,6 +12,7 @@ from mechnum.circuits.instruments import probe_ordinals
 from mechnum.circuits.instruments.probe import kinds_of_text, measure_numbers, number_probes
 from mechnum.circuits.instruments.probe_ordinals import measure_ordinals
 from mechnum.circuits.instruments.probe_task import measure_task
+from mechnum.circuits.running.comparison import with_published
 from mechnum.errors import MechnumError
 from mechnum.probes import (
     FourierRegressionProbe,
@@ -30,10 +31,20 @@ from .probed import LAYERS, measured, numbers
 
 
 @pytest.mark.slow
+def test_the_paper_stands_beside_a_thousand_numbers_alone():
+    found = measured().copy()
+    assert int(found.attrs["n_numbers"]) != 1000
+    assert with_published(found, "universal_numbers", "contexts", reader()) is found
+    found.attrs["n_numbers"] = 1000
+    asked = with_published(found, "universal_numbers", "contexts", reader())["published"]
+    assert asked["measured"].notnull().any()
+
+
+@pytest.mark.slow
 def test_all_parts_are_there():
     found = measured()
     assert set(found.children) == {
-        "probes", "lenses", "controls", "spelling", "residues", "sines", "transfer", "published",
+        "probes", "lenses", "controls", "spelling", "residues", "sines", "transfer",
     }  # fmt: skip
     assert set(found["transfer"].children) == {
         "layers", "contexts", "kinds", "other_layers", "other_contexts",
