@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from jaxtyping import config, install_import_hook
 
+from docs.tools.browser import Browser, find_chromium
+
 # Transformers and the hub read these at import: a test that reaches for the network fails at once.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
@@ -27,3 +29,13 @@ def unchecked() -> Iterator[None]:
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A browser without a network, for all tests of pages."""
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium here: `apt-get install chromium`")
+    with Browser(program) as browser:
+        yield browser

@@ -87,12 +87,12 @@ def reference_index() -> str:
     for package, title in PACKAGES.items():
         names = ", ".join(f"`{name.short}`" for name in public_names(package))
         lines.append(f"| [{title}]({slug(package)}.md) `{package}` | {names} |")
-    return "\n".join([*lines, "", *only_at_the_top()])
+    return "\n".join([*lines, "", *names_of_mechnum_alone()])
 
 
-def only_at_the_top() -> Iterator[str]:
+def names_of_mechnum_alone() -> Iterator[str]:
     """The instruments and the circuits that are names of no package."""
-    yield from ["## At the top alone", ""]
+    yield from ["## In `mechnum` alone", ""]
     for name in public_names("mechnum"):
         if name.home.startswith("circuits."):
             yield from entry(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -101,7 +102,7 @@ def _circuit_found(results: xr.DataTree, edges: pd.DataFrame) -> Section:
     curve = reading.group(results, "curve")
     if curve is not None and "random_CPR" in curve and curve.sizes.get("draw"):
         own, random = (float(curve[name].mean()) for name in ("CPR", "random_CPR"))
-        if own == own:
+        if not math.isnan(own):
             text = f"{words.number(own)} in the mean over all shares of edges, of random edges "
             points.append(("Circuits of all sizes", f"{text}{words.number(random)}."))
     named = edges.rename(columns={"low": "effect_low", "high": "effect_high"})

@@ -16,7 +16,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from nbclient.exceptions import CellExecutionError
 from nbformat import v4
 
-from docs.tools.browser import Browser, find_chromium
+from docs.tools.browser import find_chromium
 from docs.tools.notebook_pages import notebook_page
 from docs.tools.notebooks import NOTEBOOKS, SVG, NotebookError, check, write
 
@@ -72,23 +72,19 @@ def test_every_notebook_is_listed():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_page_of_a_notebook_needs_nothing_else(path, tmp_path):
+def test_the_page_of_a_notebook_needs_nothing_else(path, tmp_path, chromium):
     """In a browser without a network: no request, no complaint, every figure drawn, all links."""
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium here: `apt-get install chromium`")
     for other in NOTEBOOKS:
         (tmp_path / f"{other.stem}.html").touch()
     page = tmp_path / f"{path.stem}.html"
     page.write_text(notebook_page(path), encoding="utf-8")
-    with Browser(program) as browser:
-        browser.open(page)
-        assert browser.requests == [page.as_uri()]
-        assert browser.complaints == []
-        assert browser.run("document.images.length") > 0
-        assert browser.run("[...document.images].every(image => image.naturalWidth > 100)")
-        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
-        links = browser.run("[...document.links].map(link => link.href)")
+    chromium.open(page)
+    assert chromium.requests == [page.as_uri()]
+    assert chromium.complaints == []
+    assert chromium.run("document.images.length") > 0
+    assert chromium.run("[...document.images].every(image => image.naturalWidth > 100)")
+    assert chromium.run("document.documentElement.scrollWidth <= innerWidth")
+    links = chromium.run("[...document.links].map(link => link.href)")
     near = [link.partition("#")[0] for link in links if link.startswith("file:")]
     assert all(Path(link.removeprefix("file://")).is_file() for link in near)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import xarray as xr
 
-from docs.tools.browser import Browser, find_chromium
+from docs.tools.browser import Browser
 
 from .synthetic import trace
 
@@ -13,15 +13,6 @@ from .synthetic import trace
 @pytest.fixture
 def results() -> xr.DataTree:
     return trace()
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium here: `apt-get install chromium`")
-    with Browser(program) as browser:
-        yield browser
 
 
 @pytest.fixture
